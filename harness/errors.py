@@ -1,0 +1,31 @@
+"""The ways podium can fail, each named for whose failure it is.
+
+    PodiumError
+    |- UserError       you failed: refused before the first paid call, one sentence with the fix
+    |- WorkerError     we failed: a worker gave no reply; the sample stays unscored with this reason
+    |  `- CassetteMiss   a recorded pool was asked for a reply that nobody recorded
+    `- SpendLimit      the run's own dollar limit was reached; stop cleanly, resume later
+
+A *model's* failure (no answer, a malformed plan, wrong code) is never an exception: it is a value.
+`sandbox.SandboxError` is the one sibling outside this tree, because sandbox/ imports none of ours.
+"""
+
+
+class PodiumError(Exception):
+    """Any failure that podium itself understands and can say in one sentence."""
+
+
+class UserError(PodiumError):
+    """The user asked for something that cannot be done; the message names the fix."""
+
+
+class WorkerError(PodiumError):
+    """A worker gave no reply (provider down, time-out, refusal of the request)."""
+
+
+class CassetteMiss(WorkerError):
+    """A recorded worker has no reply for this request and replicate; it never guesses."""
+
+
+class SpendLimit(PodiumError):
+    """The run reached `--max-usd`; nothing was lost and the same command resumes it."""

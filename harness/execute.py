@@ -1,0 +1,153 @@
+"""Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
+
+A workflow's wall time is therefore its critical path. A failed step, a cancelled sample and a spent
+budget leave no call running behind. The paper runs steps one after another (arXiv 2512.04388,
+section 3.1); replies are the same, only the waiting is shorter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import anyio
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+
+from harness.errors import WorkerError
+from harness.pool import Pool
+from harness.records import Answer, Question, Reply
+from harness.workflow import REPLIES, Step, Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits on one answer; None is no limit. A step that would exceed one is not started."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    """Input and output together, checked before each step."""
+    usd: Decimal | None = None
+    depth: int | None = None
+
+
+async def execute(
+    workflow: Workflow, question: Question, pool: Pool, budget: Budget | None = None
+) -> Answer:
+    """Run every step of a checked workflow and return the last step's reply as the answer.
+
+    When the budget ends the work early, the latest reply in step order is the answer and `stopped`
+    says which limit it was. Raises what `Pool.ask` raises, once, after all other steps have ended.
+    """
+    run = _Run(workflow, question, pool, budget or Budget())
+    try:
+        async with anyio.create_task_group() as tasks:
+            for index in range(len(workflow.steps)):
+                tasks.start_soon(run.step, index)
+    except* Exception as group:
+        raise _first(group) from None
+    depths = workflow.depths()
+    done = [reply for reply in run.replies if reply is not None]
+    return Answer(
+        text=done[-1].text if done else "",
+        replies=tuple(done),
+        depth=max((deep for deep, reply in zip(depths, run.replies, strict=True) if reply), default=0),
+        stopped=run.stopped,
+        plan=workflow.as_json(),
+    )
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one workflow in flight."""
+
+    workflow: Workflow
+    question: Question
+    pool: Pool
+    budget: Budget
+    started: int = 0
+    stopped: str | None = None
+    replies: list[Reply | None] = field(default_factory=list[Reply | None])
+    ended: list[anyio.Event] = field(default_factory=list[anyio.Event])
+
+    def __post_init__(self) -> None:
+        self.replies = [None for _ in self.workflow.steps]
+        self.ended = [anyio.Event() for _ in self.workflow.steps]
+
+    async def step(self, index: int) -> None:
+        reads = self.workflow.reads(index)
+        for read in reads:
+            await self.ended[read].wait()
+        self.stopped = self.stopped or self._over_budget(index)
+        if self.stopped is None:
+            self.started += 1
+            step = self.workflow.steps[index]
+            history = [(self.workflow.steps[read], self._reply(read)) for read in reads]
+            request = messages(self.question, step, history)
+            name = f"step {index + 1}: {step.worker}"
+            self.replies[index] = await self.pool.ask(step.worker, request, name)
+        self.ended[index].set()
+
+    def _reply(self, index: int) -> Reply:
+        reply = self.replies[index]
+        assert reply is not None, "a step that was read has replied, or the budget has stopped us"
+        return reply
+
+    def _over_budget(self, index: int) -> str | None:
+        limits = self.budget
+        if limits.calls is not None and self.started >= limits.calls:
+            return "calls"
+        if limits.depth is not None and self.workflow.depths()[index] > limits.depth:
+            return "depth"
+        if limits.tokens is not None and self._tokens() >= limits.tokens:
+            return "tokens"
+        if limits.usd is not None and self._usd() >= limits.usd:
+            return "usd"
+        return None
+
+    def _tokens(self) -> int:
+        total = 0
+        for reply in filter(None, self.replies):
+            if reply.usage is None:
+                raise WorkerError(f"{reply.worker} reported no usage, so a token budget cannot hold")
+            total += reply.usage.input + reply.usage.output
+        return total
+
+    def _usd(self) -> Decimal:
+        total = Decimal(0)
+        for reply in filter(None, self.replies):
+            if reply.usd is None:
+                raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
+            total += reply.usd
+        return total
+
+
+def messages(
+    question: Question, step: Step, history: Sequence[tuple[Step, Reply]]
+) -> list[ChatMessage]:
+    """Return what a worker is sent: the question always, what the step may read, its subtask.
+
+    Earlier steps are past turns of the conversation, as in the paper; the question opens the first
+    user turn. With `REPLIES` in the system message they are numbered there instead, as in MoA.
+    """
+    chat: list[ChatMessage] = []
+    if step.system is not None:
+        numbered = "\n".join(f"{n}. {reply.text}" for n, (_, reply) in enumerate(history, start=1))
+        chat.append(ChatMessageSystem(content=step.system.replace(REPLIES, numbered)))
+        if REPLIES in step.system:
+            history = ()
+    said = question.text
+    for earlier, reply in history:
+        chat.append(ChatMessageUser(content=_joined(said, earlier.subtask)))
+        chat.append(ChatMessageAssistant(content=reply.text))
+        said = ""
+    chat.append(ChatMessageUser(content=_joined(said, step.subtask)))
+    return chat
+
+
+def _joined(question: str, subtask: str) -> str:
+    return "\n\n".join(part for part in (question, subtask) if part) or "Continue."
+
+
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+    """Return the first plain exception: one failure is reported once, by its own name."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

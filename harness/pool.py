@@ -1,0 +1,145 @@
+"""The one object that talks to models: named workers, each an Inspect model in a role of its own.
+
+Inside an eval the workers are Inspect's model roles, so Inspect's log carries tokens, config and
+spans per worker. Outside an eval (training, serving) the same class works on the same models.
+A `Pool` serves one sample: it numbers the sample's requests (see harness/replicate.py).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from inspect_ai.model import ChatMessage, Model, ModelOutput, get_model, model_roles
+from inspect_ai.util import LimitExceededError, span
+
+from harness.errors import PodiumError, SpendLimit, UserError, WorkerError
+from harness.pool_file import PoolSpec, WorkerSpec
+from harness.prices import Book, cost
+from harness.records import Reply, Usage
+from harness.replicate import CURRENT, Replicate, request_digest
+
+CONDUCTOR = "conductor"
+GRADER = "grader"
+
+
+@dataclass(slots=True)
+class Spend:
+    """Dollars spent by a run, checked before each call. One object shared by all its samples."""
+
+    book: Book
+    limit: Decimal | None = None
+    spent: Decimal = Decimal(0)
+
+    def check(self) -> None:
+        """Raise `SpendLimit` when nothing may be spent any more."""
+        if self.limit is not None and self.spent >= self.limit:
+            raise SpendLimit(
+                f"${self.spent:.4f} of --max-usd {self.limit} is spent; run the same command with a "
+                "larger --max-usd to continue, finished questions are not asked again."
+            )
+
+    def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
+        """Count one call and return its price; None when it has no price."""
+        price = self.book.prices.get(price_ref)
+        usd = cost(usage, price) if usage is not None and price is not None else None
+        self.spent += usd or 0
+        return usd
+
+
+@dataclass(slots=True)
+class Pool:
+    """Workers by name. `spec` is None for a pool made of whatever roles the user named."""
+
+    models: Mapping[str, Model]
+    spec: PoolSpec | None = None
+    epoch: int = 1
+    spend: Spend | None = None
+    _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Worker names in pool order; conductor and grader are roles, not workers."""
+        return tuple(name for name in self.models if name not in (CONDUCTOR, GRADER))
+
+    def card(self, worker: str) -> str:
+        """Return a worker's role card, empty when the pool has no file."""
+        return self.spec.worker(worker).card if self.spec else ""
+
+    async def ask(self, worker: str, messages: Sequence[ChatMessage], step: str) -> Reply:
+        """Put one request to one worker inside a span named `step`.
+
+        Raises `WorkerError` when there is no reply and `SpendLimit` before a call that may not be
+        paid for any more.
+        """
+        model = self._model(worker)
+        if self.spend:
+            self.spend.check()
+        token = CURRENT.set(self._number(worker, messages))
+        try:
+            async with span(step, type="workflow_step"):
+                output = await model.generate(list(messages))
+        except (PodiumError, LimitExceededError):
+            raise
+        except Exception as error:
+            reason = str(error).strip().splitlines()[0:1] or [type(error).__name__]
+            raise WorkerError(f"{worker} ({model}) gave no reply: {reason[0]}") from error
+        finally:
+            CURRENT.reset(token)
+        usage = usage_of(output)
+        price_ref = self.spec.worker(worker).price_ref if self.spec else str(model)
+        usd = self.spend.add(price_ref, usage) if self.spend else None
+        return Reply(worker=worker, text=output.completion, usage=usage, usd=usd)
+
+    def _model(self, worker: str) -> Model:
+        if worker not in self.models:
+            known = ", ".join(self.workers)
+            raise UserError(f"This pool has no worker {worker!r}; its workers are: {known}.")
+        return self.models[worker]
+
+    def _number(self, worker: str, messages: Sequence[ChatMessage]) -> Replicate:
+        key = (worker, request_digest(messages))
+        occurrence = self._asked[key]
+        self._asked[key] += 1
+        return Replicate(epoch=self.epoch, occurrence=occurrence)
+
+
+def usage_of(output: ModelOutput) -> Usage | None:
+    """Return the tokens a provider reported, None when it reported none."""
+    if output.usage is None:
+        return None
+    return Usage(
+        input=output.usage.input_tokens,
+        output=output.usage.output_tokens,
+        cache_read=output.usage.input_tokens_cache_read or 0,
+        cache_write=output.usage.input_tokens_cache_write or 0,
+        reasoning=output.usage.reasoning_tokens or 0,
+    )
+
+
+def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
+    """Return the Inspect model of a slot, in its role; only rehearsal workers take seed and time."""
+    ours = {"seed": seed, "time_scale": time_scale} if slot.provider == "rehearsal" else {}
+    return get_model(slot.model, role=slot.name, config=slot.config, **{**slot.args, **ours})
+
+
+def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
+    """Return one model per slot, by role name, conductor included: Inspect's `model_roles`."""
+    slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
+    return {slot.name: slot_model(slot, seed, time_scale) for slot in slots}
+
+
+def active_pool(spec: PoolSpec | None, epoch: int = 1, spend: Spend | None = None) -> Pool:
+    """Return the pool of the running sample: its model roles, absent ones filled from `spec`."""
+    roles = {
+        name: role[0] if isinstance(role, list) else role for name, role in model_roles().items()
+    }
+    if spec is None:
+        models = roles
+    else:
+        slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
+        models = {slot.name: roles.get(slot.name) or slot_model(slot) for slot in slots}
+    pool = Pool(models=models, spec=spec, epoch=epoch, spend=spend)
+    if not pool.workers:
+        raise UserError("There are no workers: name a pool (-S pool=rehearsal) or --model-role NAME=MODEL.")
+    return pool

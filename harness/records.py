@@ -1,0 +1,131 @@
+"""The frozen nouns that every part of podium passes around.
+
+A suite loads `Question`s, a system turns each into an `Answer`, the suite turns the answer into a
+`Grade`, and the ledger lists every `Call` made on the way. Data only: behaviour lives elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Literal
+
+Kind = Literal["integer", "choice", "program", "text"]
+"""What an answer looks like, so that a system may normalise answers without knowing the exam."""
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One exam question. Systems and workers see it only `sealed`, that is, without its target."""
+
+    id: str
+    """Stable across runs and data revisions, e.g. `aime25-I-1`."""
+    text: str
+    """Exactly what a single worker is sent, answer-format instruction included."""
+    kind: Kind
+    target: str | None = None
+    """The gold answer (for programs: the hidden tests as JSON); None once sealed."""
+    topic: str = ""
+    """A subject within the suite, for breakdowns only."""
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    """Visible facts about the question as plain JSON values: public tests, starter code, choices."""
+
+    def sealed(self) -> "Question":
+        """Return the question as a system may see it: without its target."""
+        return replace(self, target=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. `input` excludes cached tokens (Inspect's convention); `output` includes
+    reasoning. All zero is a real measurement, never a stand-in for "not reported"."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            reasoning=self.reasoning + other.reasoning,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a worker said to one request."""
+
+    worker: str
+    text: str
+    usage: Usage | None
+    """None when the provider reported none: unknown, not zero."""
+    usd: Decimal | None = None
+    """Would-be price at the run's book; None when the call has no price or the pool no book."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a system says to one question, with the shape of the work behind it."""
+
+    text: str
+    replies: tuple[Reply, ...] = ()
+    """Worker replies in step order (conductor calls are not steps and not listed)."""
+    depth: int = 0
+    """Steps on the longest chain of reads: the critical path."""
+    stopped: str | None = None
+    """The budget that ended the work early, e.g. `calls`; None when it ran to its end."""
+    plan: str | None = None
+    """The workflow as it was planned (JSON), or why the plan was malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """A suite's verdict on one reply. A grade always exists: "could not grade" is an exception."""
+
+    value: float
+    """1.0 right, 0.0 wrong; in between only where a suite's card says so."""
+    extracted: str | None
+    """The answer found in the reply; None when nothing could be parsed (graded wrong, counted apart)."""
+    explanation: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One row of the ledger: one finished attempt to call a model."""
+
+    id: str
+    """The event's uuid in the Inspect log."""
+    log: str
+    """File name of the log the event was read from."""
+    suite: str
+    system: str
+    question: str
+    epoch: int
+    sample: str
+    """The sample attempt's uuid: a question asked again after a failure has another one."""
+    role: str
+    """Worker name, or `conductor`, or `grader`."""
+    model: str
+    phase: Literal["solve", "score"]
+    step: str | None
+    """Span name of the workflow step, e.g. `step 2: sage`."""
+    usage: Usage | None
+    """None when the provider reported none: then nobody knows what it cost."""
+    usd: Decimal | None
+    """Would-be price at the book embedded in the log; None when unpriced."""
+    billable: bool
+    """False for reads from a local cache: would-be price, nothing paid."""
+    latency_s: float
+    started: str
+    retries: int
+    error: str | None
+    counted: bool
+    """True when the call belongs to the attempt that was graded (False: spend of a failed attempt)."""

@@ -1,0 +1,83 @@
+"""What may be asked of a pool: a `Workflow` of at most a few `Step`s, or why a plan is `Malformed`.
+
+A baseline writes its workflow by hand, a conductor writes it in text; both are run by `execute`.
+Not here: reading text (conductor/parse.py) and running anything (harness/execute.py).
+"""
+
+import json
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+MAX_STEPS = 5
+"""The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""
+
+REPLIES = "{replies}"
+"""In a step's system message: replaced by the replies it reads, numbered, instead of chat turns."""
+
+Reads = tuple[int, ...] | Literal["all"]
+"""Which earlier steps a step may read: indices from 0, `()` for none, or all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request to one worker."""
+
+    worker: str
+    subtask: str = ""
+    """Appended to the question; empty for the canonical single-worker request."""
+    reads: Reads = ()
+    system: str | None = None
+    """Optional system message; may contain `REPLIES` (faithful Mixture-of-Agents needs it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """Steps in order; the last step's reply is the answer. Valid for a pool once `check` says so."""
+
+    steps: tuple[Step, ...]
+
+    def reads(self, index: int) -> tuple[int, ...]:
+        """Return the indices that step `index` reads, with "all" spelled out."""
+        reads = self.steps[index].reads
+        return tuple(range(index)) if reads == "all" else reads
+
+    def depths(self) -> tuple[int, ...]:
+        """Return, for each step, the number of steps on its longest chain of reads, itself included.
+
+        >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).depths()
+        (1, 1, 2)
+        """
+        depths: list[int] = []
+        for index in range(len(self.steps)):
+            depths.append(1 + max((depths[read] for read in self.reads(index)), default=0))
+        return tuple(depths)
+
+    def as_json(self) -> str:
+        """Return the workflow as one line of JSON, for logs."""
+        return json.dumps([asdict(step) for step in self.steps], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A plan that cannot be run, and why. A model's mistake, so a value and not an exception."""
+
+    reason: str
+
+
+def check(
+    workflow: Workflow, workers: Collection[str], max_steps: int = MAX_STEPS
+) -> Workflow | Malformed:
+    """Return the workflow if these workers can run it, else the first thing wrong with it."""
+    if not workflow.steps:
+        return Malformed("a workflow needs at least one step")
+    if len(workflow.steps) > max_steps:
+        return Malformed(f"{len(workflow.steps)} steps, at most {max_steps} are allowed")
+    for index, step in enumerate(workflow.steps):
+        if step.worker not in workers:
+            known = ", ".join(sorted(workers))
+            return Malformed(f"step {index + 1}: unknown worker {step.worker!r} (known: {known})")
+        strangers = [read for read in workflow.reads(index) if not 0 <= read < index]
+        if strangers:
+            return Malformed(f"step {index + 1} reads step {strangers[0] + 1}, which has not run")
+    return workflow
