@@ -7,6 +7,7 @@ A `Pool` serves one sample: it numbers the sample's requests (see harness/replic
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -129,7 +130,11 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
     return {slot.name: slot_model(slot, seed, time_scale) for slot in slots}
 
 
-def active_pool(spec: PoolSpec | None, epoch: int = 1, spend: Spend | None = None) -> Pool:
+SPEND: ContextVar[Spend | None] = ContextVar("podium_spend", default=None)
+"""The meter of the run in progress, set by harness/run.py around Inspect's eval set."""
+
+
+def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     """Return the pool of the running sample: its model roles, absent ones filled from `spec`."""
     roles = {
         name: role[0] if isinstance(role, list) else role for name, role in model_roles().items()
@@ -139,7 +144,9 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, spend: Spend | None = Non
     else:
         slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
         models = {slot.name: roles.get(slot.name) or slot_model(slot) for slot in slots}
-    pool = Pool(models=models, spec=spec, epoch=epoch, spend=spend)
+    pool = Pool(models=models, spec=spec, epoch=epoch, spend=SPEND.get())
     if not pool.workers:
-        raise UserError("There are no workers: name a pool (-S pool=rehearsal) or --model-role NAME=MODEL.")
+        raise UserError(
+            "There are no workers: name a pool (-S pool=rehearsal) or give --model-role NAME=MODEL."
+        )
     return pool

@@ -1,0 +1,62 @@
+"""The adapters from a `System` to an Inspect solver, and from a `TaskState` to a `Question`.
+
+    @solver
+    def single(worker: str, pool: str | None = None) -> Solver:
+        return as_solver(planned(...), pool)
+
+A solver made this way fills absent model roles from `pool` (the name of a pool file), so that
+Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
+"""
+
+from dataclasses import replace
+
+from inspect_ai.model import ChatMessageAssistant, ModelOutput
+from inspect_ai.solver import Generate, Solver, TaskState
+
+from harness.pool import active_pool
+from harness.pool_file import read_pool
+from harness.records import Answer, Question
+from harness.system import System
+
+PODIUM = "podium"
+"""The key of podium's own facts in the metadata of logs and samples."""
+
+
+def as_solver(system: System, pool: str | None = None) -> Solver:
+    """Return the Inspect solver that lets a system answer each sample.
+
+    The pool file is read here, so an unknown pool is refused before any sample starts.
+    """
+    spec = read_pool(pool) if pool else None
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        answer = await system(question_of(state).sealed(), active_pool(spec, state.epoch))
+        state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
+        state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
+        state.metadata[PODIUM] = _shape(answer)
+        return state
+
+    return solve
+
+
+def question_of(state: TaskState) -> Question:
+    """Return the question of a running sample, target included; any Inspect dataset will do."""
+    stored = state.metadata.get("question")
+    question = Question(
+        id=str(state.sample_id),
+        text=state.input_text,
+        kind=state.metadata.get("kind", "text"),
+        target=state.target.text,
+        topic=state.metadata.get("topic", ""),
+    )
+    return replace(question, metadata=stored) if isinstance(stored, dict) else question
+
+
+def _shape(answer: Answer) -> dict[str, object]:
+    """Return what the log keeps of an answer beside its text: the shape of the work."""
+    return {
+        "depth": answer.depth,
+        "steps": len(answer.replies),
+        "stopped": answer.stopped,
+        "plan": answer.plan,
+    }

@@ -1,0 +1,136 @@
+"""The adapter from a `Suite` to an Inspect task, and the one from a `Grade` to a `Score`.
+
+Without a solver the task generates with the model Inspect was given, so `inspect eval
+suites/aime25 --model openai/gpt-5` works as any Inspect user expects.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from inspect_ai import Task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Solver, TaskState, generate
+
+from harness.errors import UserError
+from harness.records import Grade, Question
+from harness.solver import PODIUM, question_of
+from harness.suite import Split, Suite
+
+SCHEMA = 1
+"""Version of podium's log metadata."""
+
+
+def as_task(
+    suite: Suite[Any],
+    *,
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    box: Any | None = None,
+    solver: Solver | None = None,
+    name: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Task:
+    """Return the Inspect task of one suite.
+
+    `metadata` is added to podium's facts in the log header. UserError for a split that does not
+    exist, a limit below 1, or a suite that needs a box and was given none.
+    """
+    questions = pick(suite, split, limit)
+    if suite.needs_box and box is None:
+        raise UserError(f"Suite {suite.name!r} runs programs: name a sandbox with --box.")
+    return Task(
+        dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
+        solver=solver or generate(),
+        scorer=as_scorer(suite, box),
+        epochs=epochs,
+        name=name or suite.name,
+        version=suite.version,
+        metadata={PODIUM: {**suite_facts(suite, split), **(metadata or {})}},
+    )
+
+
+def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
+    """Return the first `limit` questions of a split; UserError names what does not exist."""
+    if limit is not None and limit < 1:
+        raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
+    if split not in suite.splits:
+        known = ", ".join(suite.splits)
+        raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {known}.")
+    return suite.load(split)[:limit]
+
+
+def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
+    """Return what a log says about its exam."""
+    return {
+        "schema": SCHEMA,
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "data_revision": suite.data_revision,
+        "dates": suite.dates,
+        "publishable": suite.publishable,
+        "split": split,
+    }
+
+
+def sample(question: Question) -> Sample:
+    """Return a question as an Inspect sample; `harness.solver.question_of` is the inverse."""
+    return Sample(
+        id=question.id,
+        input=question.text,
+        target=question.target or "",
+        metadata={
+            "kind": question.kind,
+            "topic": question.topic,
+            "question": dict(question.metadata),
+        },
+    )
+
+
+def as_scorer(suite: Suite[Any], box: Any | None = None) -> Scorer:
+    """Return the Inspect scorer of a suite.
+
+    A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
+    it never becomes a zero.
+    """
+    at_once = anyio.CapacityLimiter(os.cpu_count() or 1)
+
+    @scorer(metrics=[mean(), stderr()], name=PODIUM)
+    def graded() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score:
+            question = replace(question_of(state), target=target.text)
+            reply = state.output.completion
+            try:
+                if box is None:
+                    return as_score(suite.grade(question, reply))
+                verdict = await anyio.to_thread.run_sync(
+                    suite.grade, question, reply, box, limiter=at_once
+                )
+            except Exception as error:
+                return unscored(error)
+            return as_score(verdict)
+
+        return score
+
+    return graded()
+
+
+def as_score(grade: Grade) -> Score:
+    """Return a grade as Inspect's score; `parsed` tells "wrong" from "no answer found"."""
+    return Score(
+        value=grade.value,
+        answer=grade.extracted,
+        explanation=grade.explanation,
+        metadata={**grade.metadata, "parsed": grade.extracted is not None},
+    )
+
+
+def unscored(error: Exception) -> Score:
+    """Return the score of a reply that we failed to grade: excluded from means, with its reason."""
+    said = f"{type(error).__name__}: {error}"
+    return Score.unscored(reason="scoring_failed", explanation=said)
