@@ -1,0 +1,15 @@
+"""What `pip install podium` adds to Inspect: model providers, found through an entry point.
+
+Inspect imports this file in every process, so nothing heavy is imported at the top: a provider's
+own module is loaded when one of its models is first asked for.
+"""
+
+from inspect_ai.model import ModelAPI, modelapi
+
+
+@modelapi(name="rehearsal")
+def rehearsal() -> type[ModelAPI]:
+    """Return the provider of rehearsal workers (harness/rehearsal)."""
+    from harness.rehearsal.provider import RehearsalAPI
+
+    return RehearsalAPI

@@ -1,0 +1,118 @@
+"""Turn a question as people write it into plain lower-case text with digits and plain operators.
+
+LaTeX, superscripts, number words and answer-format instructions are what stands between a question
+and a program; nothing here knows what a question asks.
+"""
+
+import re
+
+UNITS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen".split()
+    )
+}
+TENS = {
+    word: 10 * value
+    for value, word in enumerate(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
+    )
+}
+ORDINALS = {
+    word: value
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),
+        start=1,
+    )
+}
+_WORD = "|".join([*UNITS, *TENS])
+_NUMBER_WORDS = re.compile(
+    rf"\b(?:a hundred|a thousand|(?:{_WORD}|hundred|thousand)(?![a-z]))"
+    rf"(?:(?:[ -]| and )(?:{_WORD}|hundred|thousand)(?![a-z]))*"
+)
+_LATEX = [
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        (r"\\left|\\right|\\displaystyle|\\,|\\;|\\!|\\\(|\\\)|\\\[|\\\]|\$", " "),
+        (r"\\(?:text|mathrm|operatorname|mathbf)\s*\{([^{}]*)\}", r" \1 "),
+        (r"\\d?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"((\1)/(\2))"),
+        (r"\\d?t?binom\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"binom(\1,\2)"),
+        (r"\\(?:times|cdot|ast)\b|[×·⋅∗]", "*"),
+        (r"\\div\b|÷", "/"),
+        (r"\\pmod\s*\{([^{}]*)\}", r"(mod \1)"),
+        (r"\\b?mod\b|\\bmod\b", " mod "),
+        (r"\\equiv\b", "≡"),
+        (r"\\(gcd|lcm|binom|max|min|log|phi|tau|sigma)\b", r"\1"),
+        (r"\\(?:leq?|le)\b", "≤"),
+        (r"\\(?:geq?|ge)\b", "≥"),
+        (r"\\(?:dots|ldots|cdots)\b|…", "..."),
+        (r"[−–—]", "-"),
+        (r"\*\*", "^"),
+    )
+]
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_FORMAT = re.compile(
+    r"boxed|final answer|answer:|between 0 and 999|from 0 to 999|0-999|last line|four options"
+    r"|answer is (?:always )?an integer|reply with|step by step|your answer|show your (?:work|reasoning)",
+    re.IGNORECASE,
+)
+
+
+def spell_out(text: str) -> str:
+    """Return the text with number words replaced by digits.
+
+    >>> spell_out("twenty-three apples and one hundred and five pears")
+    '23 apples and 105 pears'
+    """
+    return _NUMBER_WORDS.sub(lambda found: _as_digits(found[0]), text)
+
+
+def _as_digits(words: str) -> str:
+    total, group, said = 0, 0, ""
+    numbers: list[str] = []
+    for word in re.split(r"[ -]+", words):
+        if word == "and" and said in ("hundred", "thousand"):
+            continue
+        if word == "and" or (said in UNITS and word in {**UNITS, **TENS}):
+            numbers.append(str(total + group))
+            total, group, said = 0, 0, ""
+            if word == "and":
+                continue
+        if word == "hundred":
+            group = max(group, 1) * 100
+        elif word == "thousand":
+            total, group = total + max(group, 1) * 1000, 0
+        else:
+            group += 1 if word == "a" else UNITS.get(word, TENS.get(word, 0))
+            if word == "a":
+                group = 1
+        said = word
+    numbers.append(str(total + group))
+    return (" and " if " and " in words and len(numbers) > 1 else " ").join(numbers)
+
+
+def plain(text: str) -> str:
+    """Return lower-case text with digits for number words and + - * / ^ for operators.
+
+    >>> plain("Find $7^{13} \\\\times 2$, then add Twelve.")
+    'find 7^(13) * 2 , then add 12.'
+    """
+    text = re.sub(r"([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda run: "^" + run[0].translate(_SUPERSCRIPTS), text)
+    for pattern, replacement in _LATEX:
+        text = pattern.sub(replacement, text)
+    text = text.replace("{", "(").replace("}", ")").replace("’", "'").lower()
+    text = re.sub(r"(?<![\d,])(\d{1,3}(?:,\d{3})+)(?![\d,])", lambda n: n[0].replace(",", ""), text)
+    text = re.sub(r"(\d)\s+x\s+(\d)", r"\1 * \2", text)
+    return re.sub(r"[ \t]+", " ", spell_out(text)).strip()
+
+
+def without_format(text: str) -> str:
+    """Return the text without the sentences that only say how to write the answer."""
+    kept = [part for part in re.split(r"(?<=[.!?:])\s+|\n+", text) if not _FORMAT.search(part)]
+    return "\n".join(kept)
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences, keeping decimals and ellipses whole."""
+    return [part.strip() for part in re.split(r"(?<=[a-z0-9)][.!?;])\s+|\n+", text) if part.strip()]
