@@ -1,0 +1,217 @@
+"""The ledger: one row per model call, and what each question got, read from Inspect logs alone.
+
+Rows come from model events and are told apart by event uuid, because Inspect's own totals leave out
+cache reads and failed attempts (harness/reconcile.py names each difference). This file reads one
+log at a time; harness/sittings.py puts the logs of a resumed run together.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from pathlib import Path
+from typing import Any, Literal
+
+from inspect_ai.event import Event, EventTreeSpan, ModelEvent, event_tree
+from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import ModelUsage
+from inspect_ai.scorer import Score
+
+from harness.errors import UserError
+from harness.logs import PODIUM, RunFacts, run_facts
+from harness.prices import Book, book_from_json, cost
+from harness.records import Call, Usage
+
+Phase = Literal["solve", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One (question, epoch) pair as its newest log left it: verdict, shape of the work, calls."""
+
+    question: str
+    epoch: int
+    sample: str
+    value: float | None
+    """None when unscored: we failed, or the run has not got there."""
+    reason: str
+    """Why it is unscored; empty when it was graded."""
+    parsed: bool
+    """False when it was graded wrong because no answer could be found in the reply."""
+    kind: str
+    topic: str
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    latency_s: float | None
+    """Wall time of the solver, as measured in this run."""
+    calls: tuple[Call, ...]
+
+    @property
+    def graded(self) -> bool:
+        """Say whether there is a verdict."""
+        return self.value is not None
+
+
+def attempts_of(log: EvalLog, facts: RunFacts, name: str) -> tuple[Attempt, ...]:
+    """Return what each sample of a log got, with its calls; `name` is the log's file name."""
+    writer = _Writer(facts, book_from_json(facts.prices), name)
+    return tuple(writer.attempt(sample) for sample in log.samples or [])
+
+
+def lost_calls(log: EvalLog, facts: RunFacts, name: str) -> tuple[Call, ...]:
+    """Return what a log keeps of attempts that failed and were made again within the run.
+
+    Inspect keeps only the events from an attempt's last model call on: earlier calls are gone.
+    """
+    writer = _Writer(facts, book_from_json(facts.prices), name)
+    return tuple(call for sample in log.samples or [] for call in writer.lost(sample))
+
+
+def read_calls(log: EvalLog, path: Path) -> tuple[Call, ...]:
+    """Return the ledger of one log, each call once; UserError when podium did not write it."""
+    facts = run_facts(log, path)
+    if facts is None:
+        raise UserError(
+            f"{path} was not written by `podium run`: it names no system and no prices."
+        )
+    made = [call for attempt in attempts_of(log, facts, path.name) for call in attempt.calls]
+    return distinct([*made, *lost_calls(log, facts, path.name)])
+
+
+def usage_from(usage: ModelUsage | None) -> Usage | None:
+    """Return Inspect's usage as ours; None stays None."""
+    if usage is None:
+        return None
+    return Usage(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cache_read=usage.input_tokens_cache_read or 0,
+        cache_write=usage.input_tokens_cache_write or 0,
+        reasoning=usage.reasoning_tokens or 0,
+    )
+
+
+def distinct(calls: Iterable[Call]) -> tuple[Call, ...]:
+    """Return each call once; the first copy wins, so the caller orders the best-known first."""
+    kept: dict[str, Call] = {}
+    for call in calls:
+        kept.setdefault(call.id, call)
+    return tuple(kept.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes ledger rows for the samples of one log."""
+
+    facts: RunFacts
+    book: Book
+    log: str
+
+    def attempt(self, sample: EvalSample) -> Attempt:
+        score = (sample.scores or {}).get(PODIUM)
+        value = None if sample.error or score is None else _verdict(score)
+        shape: dict[str, Any] = sample.metadata.get(PODIUM) or {}
+        return Attempt(
+            question=str(sample.id),
+            epoch=sample.epoch,
+            sample=sample.uuid or "",
+            value=value,
+            reason="" if value is not None else _why_unscored(sample),
+            parsed=bool(((score.metadata if score else None) or {}).get("parsed", True)),
+            kind=str(sample.metadata.get("kind", "")),
+            topic=str(sample.metadata.get("topic", "")),
+            steps=shape.get("steps"),
+            depth=shape.get("depth"),
+            stopped=shape.get("stopped"),
+            latency_s=_solver_seconds(sample),
+            calls=tuple(self.calls(sample, sample.events, counted=value is not None)),
+        )
+
+    def lost(self, sample: EvalSample) -> Iterator[Call]:
+        """Yield what is left of attempts that failed and were made again within the run."""
+        for failure in sample.error_retries or []:
+            yield from self.calls(sample, failure.events or [], counted=False)
+
+    def calls(
+        self, sample: EvalSample, events: Sequence[Event], *, counted: bool
+    ) -> Iterator[Call]:
+        for phase, step, event in model_events(events):
+            if not event.pending:
+                yield self.call(sample, (phase, step), event, counted)
+
+    def call(
+        self, sample: EvalSample, place: tuple[Phase, str | None], event: ModelEvent, counted: bool
+    ) -> Call:
+        role = event.role or event.model
+        worker = self.facts.workers.get(role)
+        price = self.book.prices.get(worker.price if worker else event.model)
+        usage = usage_from(event.output.usage)
+        usd = cost(usage, price) if usage is not None and price is not None else None
+        return Call(
+            id=event.uuid or "",
+            log=self.log,
+            suite=self.facts.suite,
+            system=self.facts.system,
+            question=str(sample.id),
+            epoch=sample.epoch,
+            sample=sample.uuid or "",
+            role=role,
+            model=event.model,
+            phase=place[0],
+            step=place[1],
+            usage=usage,
+            usd=usd,
+            billable=event.cache != "read",
+            latency_s=_call_seconds(event),
+            started=event.timestamp.isoformat(),
+            retries=event.retries or 0,
+            error=event.error,
+            counted=counted,
+        )
+
+
+def model_events(events: Sequence[Event]) -> Iterator[tuple[Phase, str | None, ModelEvent]]:
+    """Yield every model call with its phase and the innermost workflow step around it."""
+
+    def walk(
+        nodes: Iterable[EventTreeSpan | Event], phase: Phase, step: str | None
+    ) -> Iterator[tuple[Phase, str | None, ModelEvent]]:
+        for node in nodes:
+            if isinstance(node, EventTreeSpan):
+                inner = node.name if node.type == "workflow_step" else step
+                top: Phase = "score" if node.name == "scorers" else phase
+                yield from walk(node.children, top, inner)
+            elif isinstance(node, ModelEvent):
+                yield phase, step, node
+
+    yield from walk(event_tree(events), "solve", None)
+
+
+def _verdict(score: Score) -> float | None:
+    """Return the number of a score; Inspect writes "unscored" as not-a-number."""
+    value = score.value
+    if not isinstance(value, int | float) or isnan(value):
+        return None
+    return float(value)
+
+
+def _why_unscored(sample: EvalSample) -> str:
+    if sample.error:
+        return sample.error.message
+    score = (sample.scores or {}).get(PODIUM)
+    if score is None:
+        return "no score in the log"
+    return score.explanation or str(score.reason or "unscored")
+
+
+def _call_seconds(event: ModelEvent) -> float:
+    if event.completed:
+        return (event.completed - event.timestamp).total_seconds()
+    return nan if event.working_time is None else event.working_time
+
+
+def _solver_seconds(sample: EvalSample) -> float | None:
+    for node in event_tree(sample.events):
+        if isinstance(node, EventTreeSpan) and node.name == "solvers" and node.end:
+            return (node.end.timestamp - node.begin.timestamp).total_seconds()
+    return None

@@ -1,0 +1,108 @@
+"""Find and read the Inspect logs that podium wrote, each file once.
+
+The log is the record: what `podium run` knew (suite, system, pool, price book, workers) travels in
+the log's metadata and is validated here, because a log comes in from outside. What the calls cost
+is harness/ledger.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from inspect_ai.log import EvalLog, read_eval_log
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import UserError
+from harness.pool_file import Label
+
+PODIUM = "podium"
+"""Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
+
+
+class WorkerFacts(BaseModel):
+    """A worker as it was when the log was written."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    model: str
+    price: str
+    """Key in the embedded price book."""
+    card: str = ""
+    knowledge_cutoff: str = "unknown"
+    config: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+class RunFacts(BaseModel):
+    """What the log header says about a run; written by `podium run`, never inferred."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    version: Literal[1] = Field(alias="schema")
+    suite: str
+    suite_version: str
+    data_revision: str
+    dates: str
+    publishable: bool
+    split: str
+    system: str
+    args: dict[str, Any]
+    pool: str
+    pool_sha256: str
+    label: Label
+    prices: dict[str, Any]
+    workers: dict[str, WorkerFacts]
+    box: str | None = None
+    seed: int
+    time_scale: float
+    purpose: Literal["eval", "selection"] = "eval"
+    notes: tuple[str, ...] = ()
+    uses_targets: bool = False
+    reference_allowed: bool = True
+
+
+def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
+    """Return the `.eval` files of several directories, each once, in a fixed order.
+
+    A path may also be one `.eval` file. UserError when a path does not exist or nothing is found.
+    """
+    found: dict[Path, Path] = {}
+    for path in dirs:
+        if not path.exists():
+            raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
+        pattern = "**/*.eval" if recursive else "*.eval"
+        for log in [path] if path.is_file() else sorted(path.glob(pattern)):
+            found.setdefault(log.resolve(), log)
+    if not found:
+        places = ", ".join(str(path) for path in dirs)
+        raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
+    return tuple(found.values())
+
+
+def read_log(path: Path) -> EvalLog:
+    """Read one log whole; UserError names a file that is truncated or no log at all."""
+    try:
+        return read_eval_log(str(path))
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(
+            f"{path} is damaged or no Inspect log ({reason}); move it away and try again."
+        ) from error
+
+
+def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
+    """Return what the log says about its run; None when `podium run` did not write it.
+
+    UserError when it did, but says something this version does not understand.
+    """
+    stored: object = (log.eval.metadata or {}).get(PODIUM)
+    if not isinstance(stored, Mapping) or "system" not in stored:
+        return None
+    try:
+        return RunFacts.model_validate(stored)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise UserError(
+            f"{path} was written by another version of podium (field {field}: {first['msg']}); "
+            "report it with that version."
+        ) from error
