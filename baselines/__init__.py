@@ -1,1 +1,30 @@
-"""baselines"""
+"""Plans written by hand: what people use instead of a learned conductor, and the controls.
+
+Belongs here: systems whose plan is a rule that a person wrote, each a `System` and an Inspect
+solver. Does not: plans written by a model (conductor/), exams (suites/), running a plan
+(harness/execute.py).
+
+Reading order: `single.py` (the smallest), `mixture.py` (published, with a prompt of its own),
+`self_consistency.py` (votes), `roles.py`, `random_plans.py`, then `plan_set.py` and `oracle.py`.
+"""
+
+from collections.abc import Mapping
+
+from baselines import mixture, oracle, random_plans, roles, self_consistency, single
+from harness.system import Manifest
+
+SYSTEMS: Mapping[str, Manifest] = {
+    manifest.name: manifest
+    for manifest in (
+        single.SINGLE,
+        single.BEST_SINGLE,
+        self_consistency.SELF_CONSISTENCY,
+        mixture.MOA_LITE,
+        mixture.MOA,
+        roles.PLANNER_EXECUTOR_VERIFIER,
+        random_plans.RANDOM_WORKER,
+        random_plans.RANDOM_WORKFLOW,
+        oracle.ORACLE,
+    )
+}
+"""By name as in tables. `single:<worker>` is a pattern: one row per worker."""

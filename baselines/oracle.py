@@ -1,0 +1,206 @@
+"""The oracle, a labelled control: for each question, the plan with the highest expected accuracy.
+
+It looks at targets, so it is no method; it shows how much choosing plans could gain. It is not a
+realised per-question maximum, which rewards luck: plans are chosen on draws with seeds of their
+own, and the table's accuracy comes from the evaluation's seed. Where only one recorded reply exists
+nothing but the realised maximum can be had; `realised` computes it and says so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from inspect_ai.model import ChatMessage
+from inspect_ai.solver import Solver, solver
+from pydantic import TypeAdapter, ValidationError
+
+from harness.errors import UserError
+from harness.execute import execute
+from harness.pool import Pool
+from harness.records import Question, Reply
+from harness.replicate import request_digest
+from harness.solver import as_solver
+from harness.system import Manifest, System, planned
+from harness.workflow import Malformed, Workflow, check
+
+ORACLE = Manifest(
+    name="oracle",
+    solver="baselines/oracle",
+    summary="For each question the plan with the highest expected accuracy, found with its target.",
+    source="podium (control)",
+    calls="1-5",
+    recorded=True,
+    uses_targets=True,
+    deviations=(
+        "the best of an enumerated set of plans (baselines/plan_set.py), not of all plans",
+        "chosen by sampling: a plan that is wrong on its first draw is set aside",
+        "on recorded replies: single workers only, realised on one recorded reply: an upper bound",
+    ),
+)
+
+FIRST_SEED = 1_000_000_000
+"""Draws use seeds from here on; evaluations use small ones, so no draw is seen twice."""
+
+PoolFactory = Callable[[int], Pool]
+"""Returns a fresh pool whose randomness comes from the seed."""
+GradeText = Callable[[Question, str], float]
+Memory = dict[tuple[str, str, int], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The plan chosen for one question, and what is expected of it."""
+
+    plan: Workflow
+    estimate: float
+    """Mean grade over `draws` draws. For `expected`, draws that did not take part in choosing."""
+    draws: int
+    how: Literal["expected", "realised"] = "expected"
+    """`realised`: chosen and measured on one recorded reply, so an upper bound."""
+
+
+async def expected(
+    plans: Sequence[Workflow],
+    question: Question,
+    *,
+    pool_factory: PoolFactory,
+    grade: GradeText,
+    draws: int = 4,
+    patience: int = 1,
+) -> Choice:
+    """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws.
+
+    Plans are tried in order; the first one that is right on every draw cannot be beaten and ends
+    the search, and a plan that can no longer beat the best is dropped. A plan that is wrong on its
+    first `patience` draws is set aside too (`patience=draws` tries every plan in full), which can
+    only make the oracle lower. Identical requests within a draw are asked once.
+    """
+    if not plans or draws < 1:
+        raise UserError("The oracle needs at least one plan and one draw.")
+    trials = _Trials(question, pool_factory, grade)
+    seeds = range(FIRST_SEED, FIRST_SEED + draws)
+    best, best_mean = plans[0], 0.0
+    for plan in plans:
+        mean = await trials.mean(plan, seeds, to_beat=best_mean, patience=patience)
+        if mean > best_mean:
+            best, best_mean = plan, mean
+        if best_mean >= 1.0:
+            break
+    fresh = range(FIRST_SEED + draws, FIRST_SEED + 2 * draws)
+    estimate = await trials.mean(best, fresh, to_beat=-1.0, patience=draws + 1)
+    return Choice(best, estimate, draws)
+
+
+async def realised(
+    plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
+) -> Choice:
+    """Return the first plan with the highest grade on the one draw that exists: an upper bound."""
+    trials = _Trials(question, lambda _: pool, grade)
+    grades = [await trials.mean(plan, [0], to_beat=-1.0, patience=2) for plan in plans]
+    best = grades.index(max(grades))
+    return Choice(plans[best], grades[best], 1, how="realised")
+
+
+@dataclass(slots=True)
+class _Trials:
+    """Draws of plans on one question, each request and each grading done once per draw."""
+
+    question: Question
+    pool_factory: PoolFactory
+    grade: GradeText
+    memories: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    grades: dict[str, float] = field(default_factory=dict[str, float])
+
+    async def mean(
+        self, plan: Workflow, seeds: Sequence[int], *, to_beat: float, patience: int
+    ) -> float:
+        """Return the mean grade, or 0 as soon as the plan cannot win or is set aside."""
+        total = 0.0
+        for done, seed in enumerate(seeds, start=1):
+            total += await self._draw(plan, seed)
+            possible = (total + len(seeds) - done) / len(seeds)
+            if possible <= to_beat or (done >= patience and total == 0):
+                return 0.0
+        return total / len(seeds)
+
+    async def _draw(self, plan: Workflow, seed: int) -> float:
+        base = self.pool_factory(seed)
+        memory = self.memories.setdefault(seed, {})
+        pool = _RememberingPool(
+            models=base.models, spec=base.spec, epoch=base.epoch, spend=base.spend, memory=memory
+        )
+        text = (await execute(plan, self.question.sealed(), pool)).text
+        if text not in self.grades:
+            self.grades[text] = self.grade(self.question, text)
+        return self.grades[text]
+
+
+@dataclass(slots=True)
+class _RememberingPool(Pool):
+    """A pool that asks no request of a draw twice; the k-th repetition is a request of its own."""
+
+    memory: Memory = field(default_factory=dict[tuple[str, str, int], Reply])
+
+    async def ask(self, worker: str, messages: Sequence[ChatMessage], step: str) -> Reply:
+        request = (worker, request_digest(messages))
+        key = (*request, self._asked[request])
+        if key in self.memory:
+            self._asked[request] += 1
+        else:
+            self.memory[key] = await Pool.ask(self, worker, messages, step)
+        return self.memory[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The file of chosen plans; read back through pydantic, because a file is input."""
+
+    choices: dict[str, Choice]
+    schema: Literal[1] = 1
+
+
+_TABLE = TypeAdapter(_Table)
+
+
+def write_plans(path: Path, choices: Mapping[str, Choice]) -> None:
+    """Write chosen plans by question id, replacing the file in one move."""
+    scratch = path.with_name(f"{path.name}.new")
+    scratch.write_bytes(_TABLE.dump_json(_Table(dict(choices)), indent=1) + b"\n")
+    scratch.replace(path)
+
+
+def read_plans(path: Path) -> dict[str, Choice]:
+    """Read what `write_plans` wrote; UserError when there is no such file or it is damaged."""
+    if not path.is_file():
+        raise UserError(
+            f"There are no oracle plans at {path}; `podium run --system oracle` makes them."
+        )
+    try:
+        return _TABLE.validate_json(path.read_bytes()).choices
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"Oracle plans {path} are damaged at {where!r}: {first['msg']}.") from error
+
+
+def oracle_system(choices: Mapping[str, Choice]) -> System:
+    """Return the system that runs the chosen plan of each question."""
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        if question.id not in choices:
+            raise UserError(
+                f"The oracle has no plan for question {question.id!r}; make its plans anew."
+            )
+        chosen = check(choices[question.id].plan, pool.workers)
+        if isinstance(chosen, Malformed):
+            raise UserError(f"The oracle's plans belong to another pool: {chosen.reason}.")
+        return chosen
+
+    return planned(plan)
+
+
+@solver
+def oracle(plans: str, pool: str | None = None) -> Solver:
+    """Run the plans in the file `plans`: a labelled control that has seen the targets."""
+    return as_solver(oracle_system(read_plans(Path(plans))), pool)
