@@ -1,0 +1,81 @@
+# Every command of the project; `make` alone lists them. A fresh machine needs Python 3.11+, git and make.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV ?= .venv
+OUT ?= demo
+ARGS ?=
+
+BIN := $(VENV)/bin
+PACKAGES := harness suites baselines conductor sandbox reports
+SOURCES := pyproject.toml README.md LICENSE \
+	$(shell find $(PACKAGES) -type f -not -name '*.pyc' 2>/dev/null)
+
+# Recorded replies and data sets live beside the checkout; an explicit PODIUM_DATA wins.
+ifneq ($(wildcard ../shared/data),)
+export PODIUM_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: $(VENV)/installed ## Compare every kind of system, with no key, no GPU and no network
+	$(BIN)/podium demo --out $(OUT)
+
+.PHONY: test
+test: $(VENV)/installed-dev ## Run the tests; pick some with ARGS="-k ledger"
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: lint types layers test ## Run all that CI runs: format, lint, types, layers, tests
+
+.PHONY: lint
+lint: $(VENV)/installed-dev ## Check format and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+.PHONY: types
+types: $(VENV)/installed-dev ## Check types, strictly
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+.PHONY: layers
+layers: $(VENV)/installed-dev ## Check who imports whom
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(VENV)/installed-dev ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(VENV)/installed-dev ## Measure samples per second beside plain Inspect
+	$(BIN)/python tests/bench.py $(ARGS)
+
+.PHONY: clean
+clean: ## Remove the environment, caches and the demo's output
+	rm -rf $(VENV) $(OUT) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "podium needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "This Python makes no environments: install python3-venv (Debian: apt-get install python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# A normal install, not an editable one: in an editable install Inspect drops the package's name from
+# registry names. pip installs a folder anew each time; satisfied dependencies cost nothing.
+$(VENV)/installed: $(SOURCES) | $(BIN)/python
+	@echo "Installing podium into $(VENV) (a minute or two the first time)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check .
+	@touch $@
+
+$(VENV)/installed-dev: $(SOURCES) | $(BIN)/python
+	@echo "Installing podium and its development tools into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check '.[dev]'
+	@touch $(VENV)/installed $@

@@ -1,0 +1,94 @@
+"""Podium as a user has it: the wheel of this checkout in an environment of its own.
+
+The environment borrows the dependencies of the running interpreter through a `.pth` file, so making
+one needs no network and a few seconds. The checkout is not on its path, and an editable install of
+podium in the borrowed folder is not either: `.pth` files are read in the environment's own folder only.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A fresh environment with podium's wheel in it."""
+
+    wheel: Path
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter."""
+        return self.folder / "bin" / "python"
+
+    def run(
+        self, *command: str | Path, cwd: Path, timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command with the environment's scripts first on the path; `cwd` is not the checkout."""
+        assert not cwd.is_relative_to(ROOT), "inside the checkout the folder shadows the install"
+        return subprocess.run(
+            [str(part) for part in command],
+            cwd=cwd,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment variables of a user who has activated this environment."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        return {
+            **kept,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "VIRTUAL_ENV": str(self.folder),
+        }
+
+
+def install(folder: Path) -> Installed:
+    """Build the wheel and install it into a new environment below `folder`."""
+    wheel = build_wheel(folder / "dist")
+    home = folder / "env"
+    venv.create(home, with_pip=False, symlinks=True)
+    installed = Installed(wheel, home)
+    pip = [sys.executable, "-m", "pip", "--python", str(installed.python), "install"]
+    _must([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], cwd=folder)
+    _borrow_dependencies(installed, folder)
+    return installed
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build this checkout's wheel into `folder`, without the network."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    _must([*build, str(ROOT)], cwd=folder.parent)
+    (wheel,) = folder.glob("podium-*.whl")
+    return wheel
+
+
+def _borrow_dependencies(installed: Installed, folder: Path) -> None:
+    """Put the running interpreter's packages, and Inspect's command, into the environment."""
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = Path(_must([str(installed.python), "-c", asked], cwd=folder).strip())
+    lent = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+    (own / "borrowed.pth").write_text("\n".join(lent) + "\n")
+    (command,) = entry_points(group="console_scripts", name="inspect")
+    module, _, function = command.value.partition(":")
+    script = installed.folder / "bin" / "inspect"
+    script.write_text(f"#!{installed.python}\nfrom {module} import {function}\n{function}()\n")
+    script.chmod(0o755)
+
+
+def _must(command: list[str], cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

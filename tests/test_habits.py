@@ -1,0 +1,100 @@
+"""The habits that hold the project up, checked: small files, layers, no torch, packages that say what they are."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from installed import PACKAGES, ROOT
+
+LONGEST_FILE = 300
+"""Lines; style guide, rule 2."""
+
+TRAINING_STACK = ("torch", "trl", "transformers", "accelerate", "vllm")
+
+IMPORT_ALL = """
+import importlib, sys
+banned, names = sys.argv[1].split(","), sys.argv[2].split(",")
+for name in banned:
+    sys.modules[name] = None  # importing it raises, as where it is not installed
+for name in names:
+    importlib.import_module(name)
+print(len(names), *sorted(m for m in sys.modules if m.split(".")[0] in banned and sys.modules[m]))
+"""
+
+
+def modules() -> list[str]:
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
+    return sorted(name.removesuffix(".__init__") for name in names)
+
+
+def may_import_torch() -> set[str]:
+    """Return the training files: those that the import contract on torch excepts."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    (torch,) = (contract for contract in contracts if contract["id"] == "torch")
+    return {edge.split(" -> ")[0] for edge in torch.get("ignore_imports", [])}
+
+
+def sources() -> list[Path]:
+    folders = [ROOT / folder for folder in (*PACKAGES, "tests")]
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def test_no_source_file_is_longer_than_300_lines() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in sources()}
+    assert {path.name: n for path, n in lengths.items() if n > LONGEST_FILE} == {}
+
+
+def test_all_but_the_training_files_import_where_there_is_no_torch(tmp_path: Path) -> None:
+    names = [name for name in modules() if name not in may_import_torch()]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, ",".join(TRAINING_STACK), ",".join(names)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(len(names))]
+
+
+def test_the_import_contracts_are_kept() -> None:
+    tool = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([tool], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_sandbox_imports_the_standard_library_and_docker_only() -> None:
+    allowed = {*sys.stdlib_module_names, "docker", "sandbox"}
+    found = {
+        f"{path.name} imports {name}"
+        for path in (ROOT / "sandbox").rglob("*.py")
+        for name in imported(path)
+        if name not in allowed
+    }
+    assert found == set()
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or ".").split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_introduces_itself(package: str) -> None:
+    said = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
+    assert len(said.split()) >= 20, f"{package}/__init__.py: say what belongs here and what does not"
+
+
+@pytest.mark.parametrize("name", modules())
+def test_no_module_is_named_after_another(name: str) -> None:
+    assert name.split(".")[-1] not in sys.stdlib_module_names - {"__init__"}

@@ -1,0 +1,50 @@
+"""The built wheel in a fresh environment, used from outside the checkout as any user would."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from installed import PACKAGES, ROOT, Installed
+
+WHERE_IT_COMES_FROM = """
+import importlib, json, sys
+from importlib.metadata import distribution
+from pathlib import Path
+ours = {str(Path(str(file.locate())).resolve()) for file in distribution("podium").files or ()}
+found = {name: importlib.import_module(name).__file__ for name in sys.argv[1:]}
+print(json.dumps({name: str(Path(file).resolve()) in ours for name, file in found.items()}))
+"""
+
+
+def test_the_wheel_holds_every_source_and_data_file(podium_wheel: Installed) -> None:
+    shipped = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    held = set(zipfile.ZipFile(podium_wheel.wheel).namelist())
+    assert shipped <= held
+    assert {f"{package}/py.typed" for package in PACKAGES} <= held
+
+
+def test_the_wheel_holds_nothing_but_the_six_packages(podium_wheel: Installed) -> None:
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(podium_wheel.wheel).namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+
+
+def test_all_six_packages_come_from_the_installed_distribution(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    done = podium_wheel.run(
+        podium_wheel.python, "-c", WHERE_IT_COMES_FROM, *PACKAGES, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == dict.fromkeys(PACKAGES, True)
+
+
+def test_the_console_script_says_what_it_can_do(podium_wheel: Installed, tmp_path: Path) -> None:
+    done = podium_wheel.run("podium", "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "usage: podium" in done.stdout
