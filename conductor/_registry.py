@@ -1,0 +1,5 @@
+"""The solvers Inspect finds: `inspect eval suites/aime25 --solver conductor/conductor_prompted`."""
+
+from conductor.policy import conductor_prompted
+
+__all__ = ["conductor_prompted"]

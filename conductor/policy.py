@@ -1,0 +1,81 @@
+"""The prompted conductor: ask a model for a plan, retry once if it cannot be read, run the plan.
+
+Conductor calls are calls of the role `conductor`: they are billed, retries included, and never
+count as steps. A plan that stays malformed is the model's failure, so it is graded, and wrong. Not
+here: training (the trained system is `conductor`) and further rounds.
+"""
+
+from inspect_ai.model import ChatMessage
+from inspect_ai.solver import Solver, solver
+
+from conductor.parse import parse
+from conductor.prompt import plan_request, retry_request
+from harness.errors import UserError
+from harness.execute import execute
+from harness.pool import CONDUCTOR, Pool
+from harness.records import Answer, Question
+from harness.solver import as_solver
+from harness.system import Manifest, System, malformed
+from harness.workflow import MAX_STEPS, Malformed, Workflow
+
+CONDUCTOR_PROMPTED = Manifest(
+    name="conductor-prompted",
+    solver="conductor/conductor_prompted",
+    summary="A prompted model writes a workflow for each question; the workers carry it out.",
+    source="Conductor, arXiv 2512.04388 (prompted, not trained)",
+    calls="1-5, plus 1 or 2 of the conductor",
+    deviations=(
+        "the prompt has the paper's structure in our own words, with our own examples",
+        "models are shown with their role cards unless cards=false (the paper hides them)",
+        "one retry that shows why a plan could not be read",
+        "access may name single steps, not only none and all",
+    ),
+)
+
+
+def conductor_system(*, cards: bool = True, retries: int = 1, max_steps: int = MAX_STEPS) -> System:
+    """Return the system in which the pool's conductor writes a plan of at most `max_steps` steps."""
+    if retries < 0 or max_steps < 1:
+        raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        shown = [pool.card(worker) if cards else "" for worker in pool.workers]
+        request = plan_request(question.text, shown, max_steps)
+        plan = await ask_for_plan(request, pool, retries, max_steps)
+        if isinstance(plan, Malformed):
+            return malformed(plan)
+        return await execute(plan, question, pool)
+
+    return answer
+
+
+async def ask_for_plan(
+    request: list[ChatMessage], pool: Pool, retries: int, max_steps: int
+) -> Workflow | Malformed:
+    """Return the conductor's plan, or why its last attempt could not be read."""
+    if CONDUCTOR not in pool.models:
+        raise UserError(
+            "This pool has no conductor: add a [conductor] table to the pool file, or name one "
+            "with --model-role conductor=PROVIDER/MODEL."
+        )
+    chat, retried = list(request), 0
+    while True:
+        step = f"{CONDUCTOR}: plan, retry {retried}" if retried else f"{CONDUCTOR}: plan"
+        reply = await pool.ask(CONDUCTOR, chat, step=step)
+        plan = parse(reply.text, pool.workers, max_steps)
+        if isinstance(plan, Workflow) or retried == retries:
+            return plan
+        chat += retry_request(reply.text, plan, max_steps)
+        retried += 1
+
+
+@solver
+def conductor_prompted(
+    pool: str | None = None,
+    cards: bool = True,
+    retries: int = 1,
+    max_steps: int = MAX_STEPS,
+) -> Solver:
+    """Let the `conductor` role plan each question; `cards` shows it what the workers are good at."""
+    system = conductor_system(cards=cards, retries=retries, max_steps=max_steps)
+    return as_solver(system, pool)
