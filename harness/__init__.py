@@ -1,1 +1,8 @@
-"""harness"""
+"""The hub: nouns, the pool, the executor, the ledger, and the adapters to Inspect.
+
+Belongs here: what every other part needs, and what must not differ between two table rows.
+Does not: exams (suites), systems (baselines, conductor), untrusted code (sandbox), pages (reports).
+Read in this order: records, workflow, pool_file, pool, execute, system, solver, suite, task; then
+compose, run and eval_set for `podium run`; logs, ledger, sittings and totals for what it cost.
+Only `cli` knows the spokes, and nothing imports it.
+"""

@@ -49,7 +49,9 @@ async def execute(
     return Answer(
         text=done[-1].text if done else "",
         replies=tuple(done),
-        depth=max((deep for deep, reply in zip(depths, run.replies, strict=True) if reply), default=0),
+        depth=max(
+            (deep for deep, reply in zip(depths, run.replies, strict=True) if reply), default=0
+        ),
         stopped=run.stopped,
         plan=workflow.as_json(),
     )
@@ -107,7 +109,9 @@ class _Run:
         total = 0
         for reply in filter(None, self.replies):
             if reply.usage is None:
-                raise WorkerError(f"{reply.worker} reported no usage, so a token budget cannot hold")
+                raise WorkerError(
+                    f"{reply.worker} reported no usage, so a token budget cannot hold"
+                )
             total += reply.usage.input + reply.usage.output
         return total
 

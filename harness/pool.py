@@ -26,7 +26,7 @@ GRADER = "grader"
 
 @dataclass(slots=True)
 class Spend:
-    """Dollars spent by a run, checked before each call. One object shared by all its samples."""
+    """Dollars spent by a run, checked before each call; all its samples share one object."""
 
     book: Book
     limit: Decimal | None = None
@@ -36,8 +36,8 @@ class Spend:
         """Raise `SpendLimit` when nothing may be spent any more."""
         if self.limit is not None and self.spent >= self.limit:
             raise SpendLimit(
-                f"${self.spent:.4f} of --max-usd {self.limit} is spent; run the same command with a "
-                "larger --max-usd to continue, finished questions are not asked again."
+                f"${self.spent:.4f} of --max-usd {self.limit} is spent; run the same command with "
+                "a larger --max-usd to continue, finished questions are not asked again."
             )
 
     def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
@@ -119,9 +119,11 @@ def usage_of(output: ModelOutput) -> Usage | None:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return the Inspect model of a slot, in its role; only rehearsal workers take seed and time."""
-    ours = {"seed": seed, "time_scale": time_scale} if slot.provider == "rehearsal" else {}
-    return get_model(slot.model, role=slot.name, config=slot.config, **{**slot.args, **ours})
+    """Return a slot's Inspect model, in its role; only rehearsal workers take seed and time."""
+    arguments = dict(slot.args)
+    if slot.provider == "rehearsal":
+        arguments |= {"seed": seed, "time_scale": time_scale}
+    return get_model(slot.model, role=slot.name, config=slot.config, **arguments)
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:

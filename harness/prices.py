@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import cast
 
 from harness.errors import UserError
 from harness.records import Usage
@@ -20,7 +21,7 @@ MTOK = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens. Reasoning tokens are part of output, as providers bill them."""
+    """US dollars per million tokens; reasoning is part of output, as providers bill it."""
 
     input: Decimal
     output: Decimal
@@ -105,18 +106,19 @@ def read_book(name: str) -> Book:
             sha256=hashlib.sha256(content).hexdigest(),
         )
     except (KeyError, InvalidOperation, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"Price book {path} is malformed: {type(error).__name__}: {error}.") from error
+        raise UserError(
+            f"Price book {path} is malformed: {type(error).__name__}: {error}."
+        ) from error
 
 
 def book_from_json(data: Mapping[str, object]) -> Book:
     """Return the book that a log embeds; the inverse of `Book.as_json`."""
-    rows = data["usd_per_mtok"]
-    assert isinstance(rows, Mapping)
+    rows = cast(Mapping[str, Mapping[str, str | None]], data["usd_per_mtok"])
     return Book(
         name=str(data["name"]),
         date=str(data["date"]),
         source=str(data["source"]),
-        prices={str(ref): _price(row) for ref, row in rows.items()},
+        prices={ref: _price(row) for ref, row in rows.items()},
         sha256=str(data["sha256"]),
     )
 

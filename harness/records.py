@@ -30,7 +30,7 @@ class Question:
     topic: str = ""
     """A subject within the suite, for breakdowns only."""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """Visible facts about the question as plain JSON values: public tests, starter code, choices."""
+    """Visible facts as plain JSON values: public tests, starter code, choices."""
 
     def sealed(self) -> "Question":
         """Return the question as a system may see it: without its target."""
@@ -39,8 +39,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. `input` excludes cached tokens (Inspect's convention); `output` includes
-    reasoning. All zero is a real measurement, never a stand-in for "not reported"."""
+    """Tokens of one call; all zero is a measurement, never a stand-in for "not reported".
+
+    `input` excludes cached tokens (Inspect's convention), `output` includes reasoning.
+    """
 
     input: int = 0
     output: int = 0
@@ -92,7 +94,7 @@ class Grade:
     value: float
     """1.0 right, 0.0 wrong; in between only where a suite's card says so."""
     extracted: str | None
-    """The answer found in the reply; None when nothing could be parsed (graded wrong, counted apart)."""
+    """The answer found in the reply; None when nothing could be read (wrong, and counted apart)."""
     explanation: str = ""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
@@ -128,4 +130,4 @@ class Call:
     retries: int
     error: str | None
     counted: bool
-    """True when the call belongs to the attempt that was graded (False: spend of a failed attempt)."""
+    """False for the spend of an attempt that failed and was not graded."""

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeVar
 from harness.records import Grade, Question
 
 Split = Literal["train", "validation", "eval"]
-"""`train` teaches routers and conductors, `validation` sets their thresholds, `eval` is the exam."""
+"""`train` teaches routers and conductors, `validation` sets thresholds, `eval` is the exam."""
 
 
 BoxT = TypeVar("BoxT", contravariant=True)

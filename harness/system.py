@@ -39,7 +39,7 @@ class Manifest:
     calls: str
     """Expected worker calls per question, e.g. `n + 1`."""
     recorded: bool = False
-    """True when it makes only canonical single-worker requests, so recorded replies can serve it."""
+    """True when it makes canonical single-worker requests only: recorded replies can serve it."""
     uses_targets: bool = False
     """True for labelled controls that look at targets (oracle); never comparable as a method."""
     deviations: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """Steps in order; the last step's reply is the answer. Valid for a pool once `check` says so."""
+    """Steps in order; the last reply is the answer. `check` says whether a pool can run it."""
 
     steps: tuple[Step, ...]
 
@@ -43,7 +43,7 @@ class Workflow:
         return tuple(range(index)) if reads == "all" else reads
 
     def depths(self) -> tuple[int, ...]:
-        """Return, for each step, the number of steps on its longest chain of reads, itself included.
+        """Return, for each step, the length of its longest chain of reads, itself included.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).depths()
         (1, 1, 2)

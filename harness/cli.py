@@ -1,0 +1,286 @@
+"""The command line, and the one module that knows every part of podium; nothing imports it.
+
+Commands only compose: they hand suites, systems, pools and boxes to one another and print. Imports
+of the spokes stand inside the functions that need them, so `--help` is quick and the layers stay
+visible. What a run refuses and does is harness/compose.py and harness/run.py.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from harness.errors import PodiumError, UserError
+from harness.listing import show_suites, show_systems, show_workers
+from harness.pool_file import read_pool
+from harness.preflight import package_problems, problems, unpriced
+from harness.prices import read_book
+
+PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
+DEMO_QUESTIONS = 20
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 2 after one sentence when the user can fix something."""
+    args = build_parser().parse_args(argv)
+    try:
+        return args.command(args)
+    except PodiumError as error:
+        print(f"podium: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
+        return 130
+
+
+def catalogue() -> Any:
+    """Return every part that can be named: the only place where all spokes meet."""
+    from baselines import SYSTEMS as BASELINES
+    from conductor import SYSTEMS as CONDUCTORS
+    from harness.compose import Catalogue
+    from suites import SUITES
+
+    def factory(registry_name: str) -> Callable[..., Any]:
+        package, _, name = registry_name.partition("/")
+        return getattr(import_module(f"{package}._registry"), name)
+
+    return Catalogue(
+        suites=SUITES,
+        systems={**BASELINES, **CONDUCTORS},
+        solver=lambda name, args: factory(name)(**args),
+        parameters=lambda name: signature(factory(name)).parameters.keys(),
+        open_box=open_box,
+    )
+
+
+def open_box(name: str) -> Any:
+    """Return a sandbox by name; UserError lists the known ones."""
+    from sandbox import BOXES
+    from sandbox import open_box as opened
+
+    if name not in BOXES:
+        raise UserError(
+            f"There is no sandbox {name!r}; known sandboxes: {', '.join(sorted(BOXES))}."
+        )
+    return opened(name)
+
+
+def controls() -> Any:
+    """Return the choices that need parts of several spokes."""
+    from suites.openings import log_opening
+
+    from baselines.oracle_plans import make_plans
+    from baselines.single import choose
+    from harness.run import Controls
+
+    return Controls(choose=choose, make_plans=make_plans, opened=log_opening)
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Run systems on suites over a pool; say what is left."""
+    from harness.compose import Request
+    from harness.run import run
+
+    request = Request(
+        suites=tuple(args.suite),
+        systems=tuple(args.system),
+        pool=args.pool,
+        log_dir=args.log_dir,
+        limit=args.limit,
+        epochs=args.epochs,
+        seed=args.seed,
+        split=args.split,
+        max_usd=args.max_usd,
+        box=args.box,
+        time_scale=args.time_scale,
+        display=args.display,
+    )
+    outcome = run(request, catalogue(), controls())
+    for reason in outcome.trouble:
+        print(f"podium: unanswered: {reason}", file=sys.stderr)
+    if not outcome.finished:
+        print("podium: run the same command again to ask only these questions.", file=sys.stderr)
+        return 1
+    print(f"Logs are in {args.log_dir}; now: podium report {args.log_dir}")
+    return 0
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    from reports.report import write_report
+
+    out = args.out or args.dirs[0] / "report"
+    report = write_report(args.dirs, out)
+    print(report.text)
+    print(f"Written to {out}: {', '.join(path.name for path in report.files)}")
+    return 0
+
+
+def demo_command(args: argparse.Namespace) -> int:
+    """Run every system on the practice suites and on recorded AIME25, then report."""
+    from harness.demo import demo
+
+    dirs = demo(args.out, catalogue(), controls(), questions=args.limit, say=print)
+    args.dirs, args.out = dirs, args.out / "report"
+    return report_command(args)
+
+
+def record_command(args: argparse.Namespace) -> int:
+    """Turn logs into a cassette that replays them."""
+    from harness.record import record
+
+    print(record(args.logs, args.out))
+    return 0
+
+
+def regrade_command(args: argparse.Namespace) -> int:
+    """Grade logs again without asking any model."""
+    from harness.regrade import regrade_dir
+
+    box = open_box(args.box) if args.box else None
+    results = regrade_dir(args.dir, catalogue().suites, box, everything=args.all)
+    for result in results:
+        print(
+            f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
+            f"{result.still_unscored} still unscored"
+        )
+    if not results:
+        print("Nothing to grade: every answered question has a score (--all grades all again).")
+    return 1 if any(result.still_unscored for result in results) else 0
+
+
+def suites_command(args: argparse.Namespace) -> int:
+    """List the suites, or print one suite's card."""
+    print(show_suites(catalogue().suites, args.name))
+    return 0
+
+
+def systems_command(args: argparse.Namespace) -> int:
+    """List the systems, or print one system's manifest."""
+    print(show_systems(catalogue().systems, args.name))
+    return 0
+
+
+def workers_command(args: argparse.Namespace) -> int:
+    """List a pool's workers with their prices and settings."""
+    spec = read_pool(args.pool)
+    print(show_workers(spec, read_book(spec.prices)))
+    return 0
+
+
+def doctor_command(args: argparse.Namespace) -> int:
+    """Say what is missing before anything is spent."""
+    spec = read_pool(args.pool)
+    book = read_book(spec.prices)
+    found = [*package_problems(), *problems(spec, book)]
+    if args.box:
+        open_box(args.box)
+    for problem in found:
+        print(f"- {problem}")
+    free = unpriced(spec, book) if spec.label != "live" else []
+    if free:
+        print(
+            f"- note: no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
+        )
+    print(f"Pool {spec.name!r} ({spec.label}): " + (f"{len(found)} to fix." if found else "ready."))
+    return 1 if found else 0
+
+
+def _dollars(text: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars") from None
+    if not value.is_finite() or value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive amount in US dollars")
+    return value
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; its help is the reference."""
+    parser = argparse.ArgumentParser(
+        prog="podium",
+        description="Does a small learned orchestrator beat what people use instead, at what cost?",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, function: Callable[[argparse.Namespace], int]) -> Any:
+        text = (function.__doc__ or "").splitlines()[0]
+        made = commands.add_parser(name, help=text, description=text)
+        made.set_defaults(command=function)
+        return made
+
+    demo = command("demo", demo_command)
+    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
+    demo.add_argument("--limit", type=int, default=DEMO_QUESTIONS, help="questions per suite")
+    _run_arguments(command("run", run_command))
+    report = command("report", report_command)
+    report.add_argument(
+        "dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively"
+    )
+    report.add_argument("--out", type=Path, help="directory to write (DIR/report)")
+    record = command("record", record_command)
+    record.add_argument(
+        "logs", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
+    )
+    record.add_argument(
+        "--out", type=Path, required=True, help="cassette to write, e.g. runs/tape.jsonl"
+    )
+    regrade = command("regrade", regrade_command)
+    regrade.add_argument("dir", type=Path, metavar="DIR", help="log directory")
+    which = regrade.add_mutually_exclusive_group()
+    which.add_argument("--unscored", action="store_true", help="only what has no score (default)")
+    which.add_argument("--all", action="store_true", help="everything, after a scorer changed")
+    regrade.add_argument("--box", help="sandbox for suites that run programs")
+    for name, function in (("suites", suites_command), ("systems", systems_command)):
+        listed = command(name, function)
+        listed.add_argument("name", nargs="?", help="show one in full")
+    for name, function in (("workers", workers_command), ("doctor", doctor_command)):
+        pooled = command(name, function)
+        pooled.add_argument(
+            "--pool", default="rehearsal", help="pool name or .toml file (rehearsal)"
+        )
+    pooled.add_argument("--box", help="also check this sandbox")
+    return parser
+
+
+def _run_arguments(run: argparse.ArgumentParser) -> None:
+    run.add_argument(
+        "--suite", action="append", required=True, help="suite name; repeat for several"
+    )
+    run.add_argument(
+        "--system",
+        action="append",
+        default=[],
+        help="system name, `single` for every worker; repeat (all that fit the pool)",
+    )
+    run.add_argument("--pool", default="rehearsal", help="pool name or .toml file (rehearsal)")
+    run.add_argument(
+        "--log-dir",
+        type=Path,
+        required=True,
+        help="the experiment: new, or one to resume or extend",
+    )
+    run.add_argument("--limit", type=int, help="first N questions (all)")
+    run.add_argument("--epochs", type=int, default=1, help="times each question is asked (1)")
+    run.add_argument(
+        "--seed", type=int, default=0, help="seed of random controls and rehearsal workers (0)"
+    )
+    run.add_argument("--split", default="eval", help="train, validation or eval (eval)")
+    run.add_argument("--max-usd", type=_dollars, help="stop cleanly before spending more than this")
+    run.add_argument("--box", help="sandbox for suites that run programs (see podium doctor)")
+    run.add_argument(
+        "--time-scale",
+        type=float,
+        default=0.01,
+        help="rehearsal latency is slept times this (0.01)",
+    )
+    run.add_argument(
+        "--display",
+        default="rich" if sys.stdout.isatty() else "plain",
+        help="Inspect's progress display",
+    )

@@ -1,0 +1,204 @@
+"""From a request (suites, systems, a pool) to the entries of an experiment, refusals included.
+
+Pure composition: the suites, systems and boxes come in a `Catalogue` that harness/cli.py fills, so
+this file imports no spoke. Everything that can be refused is refused here, before the first call.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai.solver import Solver
+
+from harness.errors import UserError
+from harness.experiment import Entry, Experiment
+from harness.pool_file import PoolSpec
+from harness.preflight import problems
+from harness.prices import Book
+from harness.suite import Split, Suite
+from harness.system import Manifest
+from harness.task import as_task, pick
+
+SINGLE = "single"
+BEST_SINGLE = "best-single"
+ORACLE = "oracle"
+PROMPTED = "conductor-prompted"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every part that can be named on the command line, by name."""
+
+    suites: Mapping[str, Suite[Any]]
+    systems: Mapping[str, Manifest]
+    """Keyed by table name; `single` stands for every `single:<worker>`."""
+    solver: Callable[[str, Mapping[str, Any]], Solver]
+    """Registry name and plain arguments -> solver."""
+    parameters: Callable[[str], Collection[str]]
+    """Registry name -> the arguments that solver takes."""
+    open_box: Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `podium run` was asked for."""
+
+    suites: tuple[str, ...]
+    systems: tuple[str, ...]
+    pool: str
+    log_dir: Path
+    limit: int | None = None
+    epochs: int = 1
+    seed: int = 0
+    split: Split = "eval"
+    max_usd: Decimal | None = None
+    box: str | None = None
+    time_scale: float = 0.01
+    selection_limit: int = 40
+    """Train questions on which `best-single` is chosen."""
+    display: str = "plain"
+
+
+def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:
+    """Return the named suites with a non-empty split; UserError lists the known ones."""
+    suites: list[Suite[Any]] = []
+    for name in request.suites:
+        if name not in catalogue.suites:
+            known = ", ".join(sorted(catalogue.suites))
+            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
+        suites.append(catalogue.suites[name])
+    for suite in suites:
+        pick(suite, request.split, request.limit)
+    if request.epochs < 1:
+        raise UserError(f"--epochs must be at least 1, not {request.epochs}.")
+    return suites
+
+
+def chosen_systems(request: Request, catalogue: Catalogue, spec: PoolSpec) -> list[str]:
+    """Return table names of systems: `single` spelled out per worker, all that fit when none named.
+
+    UserError for a name nobody knows, a worker the pool lacks, a missing conductor, or a system
+    that recorded replies cannot serve.
+    """
+    named = list(request.systems) or _default_systems(catalogue, spec)
+    names: list[str] = []
+    for name in named:
+        if name == SINGLE:
+            names.extend(f"{SINGLE}:{worker}" for worker in spec.names)
+        else:
+            names.append(name)
+    for name in names:
+        reason = refusal(name, catalogue, spec)
+        if reason:
+            raise UserError(reason)
+    return list(dict.fromkeys(names))
+
+
+def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
+    """Return why a system cannot run on a pool, in one sentence; None when it can."""
+    head, _, worker = name.partition(":")
+    if head not in catalogue.systems or (worker and head != SINGLE):
+        known = ", ".join(sorted(catalogue.systems))
+        return f"There is no system {name!r}; known systems: {known}."
+    if head == SINGLE:
+        spec.worker(worker)
+    if head == PROMPTED and spec.conductor is None:
+        return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
+    if spec.label == "recorded" and not catalogue.systems[head].recorded:
+        return (
+            f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
+            f"single-worker request only, and a replayed reply never stands in for another request."
+        )
+    if head == ORACLE and spec.label == "live":
+        return f"{ORACLE} tries many plans, which costs real money: use a rehearsal or a recorded pool."
+    return None
+
+
+def _default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
+    """Return every system that fits the pool, single workers first."""
+    names = [SINGLE, *(name for name in catalogue.systems if name != SINGLE)]
+    return [name for name in names if name == SINGLE or not refusal(name, catalogue, spec)]
+
+
+def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
+    """Raise UserError with every missing key, server and price at once."""
+    found = problems(spec, book, conductor=PROMPTED in systems)
+    if found:
+        raise UserError(" ".join(found))
+
+
+def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
+    """Return the entry of one system on one suite."""
+    manifest = catalogue.systems[system.partition(":")[0]]
+    return Entry(
+        suite=suite,
+        system=system,
+        solver=manifest.solver,
+        args=dict(args),
+        notes=manifest.deviations,
+        uses_targets=manifest.uses_targets,
+    )
+
+
+def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Facts") -> Task:
+    """Return the Inspect task of one entry, with everything a report needs in its header."""
+    suite = catalogue.suites[row.suite]
+    task = as_task(
+        suite,
+        split=facts.split,
+        epochs=experiment.epochs,
+        box=facts.box if suite.needs_box else None,
+        solver=catalogue.solver(row.solver, {**row.args, "pool": experiment.pool}),
+        name=row.name,
+        metadata=header(
+            row, experiment, replace(facts, box_name=facts.box_name if suite.needs_box else None)
+        ),
+    )
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What every header of a run says alike."""
+
+    spec: PoolSpec
+    book: Book
+    split: Split = "eval"
+    purpose: str = "eval"
+    """`eval`, or `selection` for calls that only choose the best single worker."""
+    box: Any | None = None
+    box_name: str | None = None
+
+
+def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
+    """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
+    slots = (*facts.spec.workers, *([facts.spec.conductor] if facts.spec.conductor else []))
+    return {
+        "system": row.system,
+        "args": dict(row.args),
+        "notes": list(row.notes),
+        "uses_targets": row.uses_targets,
+        "reference_allowed": row.reference_allowed,
+        "purpose": facts.purpose,
+        "pool": facts.spec.name,
+        "pool_sha256": facts.spec.sha256,
+        "label": facts.spec.label,
+        "prices": facts.book.as_json(),
+        "workers": {
+            slot.name: {
+                "model": slot.model,
+                "price": slot.price_ref,
+                "card": slot.card,
+                "knowledge_cutoff": slot.knowledge_cutoff,
+                "config": slot.config.model_dump(exclude_none=True),
+                "args": slot.args,
+            }
+            for slot in slots
+        },
+        "box": facts.box_name,
+        "seed": experiment.seed,
+        "time_scale": experiment.time_scale,
+    }

@@ -1,0 +1,50 @@
+"""The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
+
+No key, no GPU, no network. Practice rows are labelled rehearsal (our own programs answered), AIME25
+rows recorded (real models answered, once, and their replies are replayed).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.compose import Catalogue, Request, chosen_systems, refusal
+from harness.errors import UserError, WorkerError
+from harness.pool_file import read_pool
+from harness.run import Controls, run
+
+PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
+RECORDED = "recorded-aime25"
+
+
+def demo(
+    out: Path, catalogue: Catalogue, controls: Controls, questions: int, say: Callable[[str], None]
+) -> list[Path]:
+    """Run the demo below `out` and return its log directories; the same call resumes it."""
+    practice = Request(
+        suites=PRACTICE, systems=(), pool="rehearsal", log_dir=out / "practice", limit=questions
+    )
+    recorded = Request(suites=("aime25",), systems=(), pool=RECORDED, log_dir=out / "aime25")
+    _run(practice, catalogue, controls)
+    try:
+        _run(recorded, catalogue, controls)
+    except UserError as error:
+        say(f"AIME25 on recorded replies is left out: {error}")
+        return [practice.log_dir]
+    say(_left_out(recorded, catalogue))
+    return [practice.log_dir, recorded.log_dir]
+
+
+def _run(request: Request, catalogue: Catalogue, controls: Controls) -> None:
+    outcome = run(request, catalogue, controls)
+    if not outcome.finished:
+        raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
+
+
+def _left_out(request: Request, catalogue: Catalogue) -> str:
+    """Return the sentence that says which systems a recorded pool cannot serve, and why."""
+    spec = read_pool(request.pool)
+    kept = {name.partition(":")[0] for name in chosen_systems(request, catalogue, spec)}
+    left = [name for name in catalogue.systems if name not in kept]
+    why = refusal(left[0], catalogue, spec) if left else None
+    others = f" (nor can {', '.join(left[1:])})" if left[1:] else ""
+    return f"AIME25: {why}{others}" if why else "AIME25: every system ran."

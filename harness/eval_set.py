@@ -1,0 +1,94 @@
+"""The one call of Inspect's `eval_set`, with the settings under which nothing is lost.
+
+After an error, Ctrl-C or kill -9 the same command asks only what has no answer yet. Each setting
+was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
+failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai import Task
+from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnknownVariableType]
+from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
+from inspect_ai.model import Model
+
+from harness.pool import SPEND, Spend
+from harness.prices import Book
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a set of tasks is run; nothing here changes what a system does."""
+
+    log_dir: Path
+    limit: int | None = None
+    max_usd: Decimal | None = None
+    already_spent: Decimal = Decimal(0)
+    """Dollars that earlier attempts of this experiment have spent."""
+    display: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a set ended."""
+
+    finished: bool
+    logs: Sequence[EvalLog]
+    """Headers of the newest log of each task."""
+    trouble: tuple[str, ...]
+    """Distinct reasons of unanswered questions, most frequent first."""
+
+
+def run_tasks(
+    tasks: Sequence[Task], models: Mapping[str, Model], book: Book, settings: Settings
+) -> Outcome:
+    """Run tasks over a pool's models, or finish what an earlier attempt left."""
+    spend = Spend(book=book, limit=settings.max_usd, spent=settings.already_spent)
+    token = SPEND.set(spend)
+    try:
+        finished, logs = inspect_eval_set(
+            list(tasks),
+            log_dir=str(settings.log_dir),
+            model=None,
+            model_roles=dict(models),
+            limit=settings.limit,
+            display=cast(Any, settings.display),
+            retry_attempts=0,
+            retry_immediate=False,  # says the same as no attempts, without a warning
+            continue_on_fail=True,
+            retry_cleanup=False,
+            log_buffer=1,
+            log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
+            ctl_server=False,
+            score_display=False,
+        )
+    finally:
+        SPEND.reset(token)
+    return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
+
+
+def trouble(logs: Sequence[EvalLog]) -> tuple[str, ...]:
+    """Return why questions have no answer: each distinct error once, with its count."""
+    reasons: Counter[str] = Counter()
+    for log in logs:
+        if log.status == "success":
+            continue
+        summaries = read_eval_log_sample_summaries(log.location) if log.location else []
+        reasons.update(summary.error for summary in summaries if summary.error)
+        if log.error and not any(summary.error for summary in summaries):
+            reasons[log.error.message] += 1
+    return tuple(f"{reason} ({count} questions)" for reason, count in reasons.most_common())
+
+
+def mean_score(log: EvalLog) -> float | None:
+    """Return a log's mean grade, None when nothing was graded."""
+    header = log if log.results else read_eval_log(log.location, header_only=True)
+    if not header.results or not header.results.scores:
+        return None
+    metric = header.results.scores[0].metrics.get("mean")
+    return None if metric is None else float(metric.value)

@@ -1,0 +1,100 @@
+"""What there is: suites, systems and workers as plain text for the terminal."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+from harness.errors import UserError
+from harness.pool_file import PoolSpec, WorkerSpec
+from harness.prices import Book
+from harness.suite import Suite
+from harness.system import Manifest
+
+WIDTH = 100
+
+
+def show_suites(suites: Mapping[str, Suite[Any]], name: str | None) -> str:
+    """Return the list of suites, or the card of one; UserError for an unknown name."""
+    if name is None:
+        rows = [
+            (
+                suite.name,
+                suite.version,
+                "/".join(suite.splits),
+                "yes" if suite.needs_box else "no",
+                suite.dates,
+            )
+            for suite in suites.values()
+        ]
+        return _columns(("suite", "version", "splits", "box", "dates"), rows)
+    suite = _named(suites, name, "suite")
+    facts = (
+        ("version", suite.version),
+        ("data", suite.data_revision),
+        ("dates", suite.dates),
+        ("splits", ", ".join(suite.splits)),
+        ("box", "needed" if suite.needs_box else "not needed"),
+        ("publishable", "yes" if suite.publishable else "no"),
+    )
+    return "\n".join(
+        (name, *(f"  {key:<12} {value}" for key, value in facts), "", fill(suite.card, WIDTH))
+    )
+
+
+def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:
+    """Return the list of systems, or the manifest of one; UserError for an unknown name."""
+    if name is None:
+        rows = [(row.name, row.calls, row.solver, row.summary) for row in systems.values()]
+        return _columns(("system", "calls", "Inspect solver", "what it does"), rows)
+    manifest = _named(systems, name.partition(":")[0], "system")
+    lines = [
+        manifest.name,
+        f"  solver      {manifest.solver}",
+        f"  calls       {manifest.calls}",
+        f"  source      {manifest.source}",
+        f"  recorded    {'runs' if manifest.recorded else 'cannot run'} on recorded replies",
+        f"  targets     {'seen: a labelled control' if manifest.uses_targets else 'never seen'}",
+        *(f"  deviation   {deviation}" for deviation in manifest.deviations),
+        "",
+        fill(manifest.summary, WIDTH),
+    ]
+    return "\n".join(lines)
+
+
+def show_workers(spec: PoolSpec, book: Book) -> str:
+    """Return a pool's workers with what identifies and what prices them."""
+    slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
+    rows = [
+        (slot.name, slot.model, _price(slot, book), slot.knowledge_cutoff, _settings(slot))
+        for slot in slots
+    ]
+    heads = ("worker", "model", "$/Mtok in, out", "knowledge cutoff", "settings")
+    title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
+    cards = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in slots if slot.card]
+    return "\n".join((title, "", _columns(heads, rows), "", *cards))
+
+
+def _price(slot: WorkerSpec, book: Book) -> str:
+    price = book.prices.get(slot.price_ref)
+    return f"{price.input}, {price.output}" if price else "unpriced"
+
+
+def _settings(slot: WorkerSpec) -> str:
+    settings = {**slot.config.model_dump(exclude_none=True), **slot.args}
+    return ", ".join(f"{key}={value}" for key, value in settings.items()) or "provider's defaults"
+
+
+def _named(known: Mapping[str, Any], name: str, noun: str) -> Any:
+    if name not in known:
+        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
+    return known[name]
+
+
+def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as aligned columns; the last one is not padded."""
+    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""What is missing before anything is spent: keys, servers, prices, packages.
+
+`podium doctor` prints these findings and `podium run` refuses to start on any of them. Each finding
+is one sentence that names the fix. Nothing here makes a paid call: a provider is only constructed.
+"""
+
+import os
+import socket
+from collections.abc import Iterator
+from importlib import metadata, util
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from harness.pool import slot_model
+from harness.pool_file import PoolSpec, WorkerSpec
+from harness.prices import Book
+
+PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
+SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
+"""Providers that talk to a server of the user's own, with the variable that holds its address.
+They are asked for a connection instead of being constructed, which could start a server."""
+
+
+def slots(spec: PoolSpec, conductor: bool = True) -> tuple[WorkerSpec, ...]:
+    """Return the slots a run will call: the workers and, if wanted, the conductor."""
+    return (*spec.workers, *([spec.conductor] if conductor and spec.conductor else []))
+
+
+def problems(spec: PoolSpec, book: Book, conductor: bool = True) -> list[str]:
+    """Return every reason why this pool cannot be run and paid for, one sentence each."""
+    found: list[str] = []
+    for slot in slots(spec, conductor):
+        found.extend(_model_problems(slot))
+        if spec.label == "live" and slot.price_ref not in book.prices:
+            found.append(
+                f"Worker {slot.name!r} has no price: add {slot.price_ref!r} to price book "
+                f"{book.name!r}, or name another `price` in the pool file."
+            )
+    return found
+
+
+def unpriced(spec: PoolSpec, book: Book) -> list[str]:
+    """Return the slots whose calls will have no dollar figure."""
+    return [slot.name for slot in slots(spec) if slot.price_ref not in book.prices]
+
+
+def package_problems() -> list[str]:
+    """Return the top-level packages that do not come from this distribution.
+
+    The names are generic, and another distribution on the package index also installs
+    `conductor/`; whichever was installed last would win without a word.
+    """
+    owners = metadata.packages_distributions()
+    home = Path(__file__).parent.parent
+    found: list[str] = []
+    for package in PACKAGES:
+        others = sorted(set(owners.get(package, [])) - {"podium"})
+        if others:
+            found.append(
+                f"Package {package!r} is also installed by {others[0]!r}: "
+                f"uninstall it (pip uninstall {others[0]})."
+            )
+        spec = util.find_spec(package)
+        origin = Path(spec.origin) if spec and spec.origin else None
+        if origin is None or origin.parent.parent != home:
+            found.append(
+                f"Package {package!r} resolves to {origin}, not to {home}: reinstall podium."
+            )
+    return found
+
+
+def _model_problems(slot: WorkerSpec) -> Iterator[str]:
+    if slot.provider in SERVED:
+        yield from _server_problems(slot, SERVED[slot.provider])
+        return
+    try:
+        slot_model(slot)
+    except Exception as error:  # whatever a provider's constructor raises is the finding
+        said = " ".join(str(error).replace("[bold]", "").replace("[/bold]", "").split())
+        yield f"Worker {slot.name!r} ({slot.model}) cannot be set up: {said}"
+
+
+def _server_problems(slot: WorkerSpec, variable: str) -> Iterator[str]:
+    address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
+    if not address:
+        yield (
+            f"Worker {slot.name!r} ({slot.model}) needs a running server: "
+            f"start it and set {variable}=http://HOST:PORT/v1."
+        )
+        return
+    parts = urlsplit(address)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=2).close()
+    except OSError as error:
+        yield f"Worker {slot.name!r} ({slot.model}): nothing answers at {address} ({error})."
