@@ -13,3 +13,11 @@ def rehearsal() -> type[ModelAPI]:
     from harness.rehearsal.provider import RehearsalAPI
 
     return RehearsalAPI
+
+
+@modelapi(name="recorded")
+def recorded() -> type[ModelAPI]:
+    """Return the provider of recorded workers (harness/recorded.py)."""
+    from harness.recorded import RecordedAPI
+
+    return RecordedAPI

@@ -1,0 +1,166 @@
+"""Turn Inspect logs into a cassette and a pool file that replays it (`podium record`).
+
+One row per reply that a model gave in a finished sample. Failed attempts, reads from a local cache
+(no draw of their own) and unfinished samples are counted and left out, so that a replayed reply is
+always one that was really drawn for this request and this repetition.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+
+from harness.cassette import Header, Key, Row, Tokens, write_cassette
+from harness.errors import UserError
+from harness.pool import GRADER, usage_of
+from harness.recorded_pool import recorded_pool
+from harness.replicate import request_digest
+
+
+@dataclass(slots=True)
+class Summary:
+    """What was recorded and what was left out."""
+
+    cassette: Path
+    pool: Path
+    """The pool file that replays the cassette."""
+    rows: int = 0
+    repeats: int = 0
+    """Replies found again in a later log, as in the second log of a resumed run."""
+    errors: int = 0
+    cache_reads: int = 0
+    unfinished_samples: int = 0
+    workers: dict[str, int] = field(default_factory=dict[str, int])
+    """Rows per worker."""
+
+
+def record(logs: Sequence[Path], out: Path) -> Summary:
+    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.
+
+    Raises UserError for a log that cannot be read, an output that exists, logs without a reply, and
+    two logs that answer the same request and repetition differently.
+    """
+    pool = out.with_suffix(".toml")
+    _refuse(out, pool)
+    summary = Summary(cassette=out, pool=pool)
+    rows: dict[Key, Row] = {}
+    headers: list[EvalLog] = []
+    for path in logs:
+        log = _read(path)
+        for row in _rows(log, path, summary):
+            _add(rows, row, summary)
+        headers.append(log)
+    if not rows:
+        raise UserError(f"No reply of a model in {_named(logs)}: there is nothing to record.")
+    summary.rows = len(rows)
+    summary.workers = dict(Counter(row.worker for row in rows.values()))
+    header = Header(
+        created_from=tuple(path.name for path in logs),
+        source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in logs),
+    )
+    write_cassette(out, header, rows.values())
+    models = {row.worker: row.model for row in rows.values()}
+    facts = [
+        cast(Mapping[str, Any], (log.eval.metadata or {}).get("podium", {})) for log in headers
+    ]
+    for file, text in recorded_pool(out, models, facts).items():
+        file.write_text(text, encoding="utf-8")
+    return summary
+
+
+def _refuse(out: Path, pool: Path) -> None:
+    if out.suffix != ".jsonl":
+        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
+    for path in (out, pool):
+        if path.exists():
+            raise UserError(f"{path} exists already: choose another name or move it away.")
+
+
+def _read(path: Path) -> EvalLog:
+    if not path.is_file():
+        raise UserError(f"There is no log {path}.")
+    try:
+        # "full": without it long messages are references into the log's attachments.
+        return read_eval_log(str(path), resolve_attachments="full")
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
+
+
+def _rows(log: EvalLog, path: Path, summary: Summary) -> Iterator[Row]:
+    """Yield a row for every reply in the finished samples of one log."""
+    for sample in log.samples or []:
+        if sample.error is not None or sample.completed_at is None:
+            summary.unfinished_samples += 1
+            continue
+        yield from _sample_rows(sample, path, summary)
+
+
+def _sample_rows(sample: EvalSample, path: Path, summary: Summary) -> Iterator[Row]:
+    asked: Counter[tuple[str, str]] = Counter()
+    events = [event for event in sample.events if isinstance(event, ModelEvent)]
+    once = {event.uuid or str(index): event for index, event in enumerate(events)}
+    for event in sorted(once.values(), key=lambda event: event.timestamp):
+        worker = event.role or event.model.rpartition("/")[2]
+        if worker == GRADER:
+            continue
+        if event.error is not None or event.pending:
+            summary.errors += 1
+            continue
+        digest = request_digest(event.input)
+        occurrence = asked[worker, digest]  # as `Pool` counts: every reply, cached or not
+        asked[worker, digest] += 1
+        if event.cache == "read":
+            summary.cache_reads += 1
+            continue
+        yield _row(sample, event, (worker, digest, sample.epoch, occurrence), path)
+
+
+def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Row:
+    if event.output.message.tool_calls:
+        raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
+    usage = usage_of(event.output)
+    worker, digest, epoch, occurrence = key
+    return Row(
+        worker=worker,
+        digest=digest,
+        epoch=epoch,
+        occurrence=occurrence,
+        text=event.output.completion,
+        usage=None
+        if usage is None
+        else Tokens(
+            input=usage.input,
+            output=usage.output,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            reasoning=usage.reasoning,
+        ),
+        model=event.model,
+        stop_reason=event.output.stop_reason,
+        question=str(sample.id),
+        source=path.name,
+    )
+
+
+def _add(rows: dict[Key, Row], row: Row, summary: Summary) -> None:
+    """Add a row; the same key with another reply is a contradiction that nobody can resolve."""
+    known = rows.setdefault(row.key, row)
+    if known is row:
+        return
+    if known.text != row.text:
+        raise UserError(
+            f"{known.source} and {row.source} hold different replies of {row.worker} to the same "
+            f"request (question {row.question}, epoch {row.epoch}): "
+            "record them into separate cassettes."
+        )
+    summary.repeats += 1
+
+
+def _named(logs: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in logs) or "no logs"
