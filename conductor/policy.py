@@ -34,7 +34,7 @@ CONDUCTOR_PROMPTED = Manifest(
 
 
 def conductor_system(*, cards: bool = True, retries: int = 1, max_steps: int = MAX_STEPS) -> System:
-    """Return the system in which the pool's conductor writes a plan of at most `max_steps` steps."""
+    """Return the system in which the pool's conductor plans, in at most `max_steps` steps."""
     if retries < 0 or max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
@@ -76,6 +76,6 @@ def conductor_prompted(
     retries: int = 1,
     max_steps: int = MAX_STEPS,
 ) -> Solver:
-    """Let the `conductor` role plan each question; `cards` shows it what the workers are good at."""
+    """Let the `conductor` role plan each question; `cards` shows what each worker is good at."""
     system = conductor_system(cards=cards, retries=retries, max_steps=max_steps)
     return as_solver(system, pool)

@@ -2,8 +2,8 @@
 
 Order as in arXiv 2512.04388, figure 13: role, what a step is, how steps run, the form of the
 output, four worked examples, the question, the numbered models. The examples are ours and far from
-any exam here, as the paper's default ones are out of distribution (appendix E). Models are ordinals;
-their role cards are shown unless hidden (the paper shows bare ordinals, appendix E).
+any exam here; the paper's default ones are out of distribution too (appendix E). Models are
+ordinals; their role cards are shown unless hidden (the paper shows bare ordinals, appendix E).
 """
 
 from collections.abc import Sequence
