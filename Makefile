@@ -46,7 +46,7 @@ types: $(VENV)/installed-dev ## Check types, strictly
 
 .PHONY: layers
 layers: $(VENV)/installed-dev ## Check who imports whom
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 .PHONY: format
 format: $(VENV)/installed-dev ## Format the code and mend what ruff can mend

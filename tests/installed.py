@@ -2,7 +2,7 @@
 
 The environment borrows the dependencies of the running interpreter through a `.pth` file, so making
 one needs no network and a few seconds. The checkout is not on its path, and an editable install of
-podium in the borrowed folder is not either: `.pth` files are read in the environment's own folder only.
+podium in the borrowed folder is not either: `.pth` files count in its own folder only.
 """
 
 import os
@@ -33,7 +33,7 @@ class Installed:
     def run(
         self, *command: str | Path, cwd: Path, timeout_s: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command with the environment's scripts first on the path; `cwd` is not the checkout."""
+        """Run a command with the environment's scripts first on the path, outside the checkout."""
         assert not cwd.is_relative_to(ROOT), "inside the checkout the folder shadows the install"
         return subprocess.run(
             [str(part) for part in command],

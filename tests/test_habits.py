@@ -1,4 +1,4 @@
-"""The habits that hold the project up, checked: small files, layers, no torch, packages that say what they are."""
+"""The habits that hold the project up: small files, layers, no torch, clear packages."""
 
 import ast
 import subprocess
@@ -92,7 +92,9 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_introduces_itself(package: str) -> None:
     said = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
-    assert len(said.split()) >= 20, f"{package}/__init__.py: say what belongs here and what does not"
+    assert len(said.split()) >= 20, (
+        f"{package}/__init__.py: say what belongs here and what does not"
+    )
 
 
 @pytest.mark.parametrize("name", modules())

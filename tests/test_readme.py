@@ -1,6 +1,6 @@
-"""The documents say what is there: every command, system, suite, pool and price book, and commands that run.
+"""The README says what is there: every command, system, suite, pool and price book.
 
-A console block that follows a `<!-- run -->` line is executed, in the environment of a user who installed the wheel.
+A console block that follows a `<!-- run -->` line is run, where a user has installed the wheel.
 """
 
 import re

@@ -4,7 +4,6 @@ import json
 import zipfile
 from pathlib import Path
 
-import pytest
 from installed import PACKAGES, ROOT, Installed
 
 WHERE_IT_COMES_FROM = """
@@ -37,9 +36,7 @@ def test_the_wheel_holds_nothing_but_the_six_packages(podium_wheel: Installed) -
 def test_all_six_packages_come_from_the_installed_distribution(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    done = podium_wheel.run(
-        podium_wheel.python, "-c", WHERE_IT_COMES_FROM, *PACKAGES, cwd=tmp_path
-    )
+    done = podium_wheel.run(podium_wheel.python, "-c", WHERE_IT_COMES_FROM, *PACKAGES, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == dict.fromkeys(PACKAGES, True)
 
