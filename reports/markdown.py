@@ -1,0 +1,174 @@
+"""table.md: one table per exam, footnotes for what limits a row, the workers, and all spend."""
+
+import json
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import groupby
+
+from harness.logs import RunFacts
+from harness.prices import Book, book_from_json
+from harness.sittings import Sitting
+from harness.totals import SystemTotals, system_totals
+from reports.render import UNKNOWN, count, graded, interval, percent, usd, versus
+from reports.tables import Row
+
+MARK = "<!-- podium report -->"
+"""First line of every table.md of ours: what a later report may overwrite."""
+
+HEADER = (
+    "system", "accuracy %", "95 % interval", "vs reference (points)", "graded/asked", "no answer",
+    "USD/query", "paid/query", "tokens in", "tokens out", "reasoning", "worker out", "conductor",
+    "calls", "steps", "depth", "latency s", "knowledge cutoff",
+)  # fmt: skip
+
+LEGEND = """\
+Rows are sorted by accuracy within their label: **live** (real calls), **recorded** (real replies,
+replayed) or **rehearsal** (our own practice workers; they say nothing about real models).
+*graded/asked* counts (question, epoch) pairs; figures per query are means over graded pairs.
+*USD/query* is would-be: at the named price book, as if nothing had been cached. *paid/query* is
+what left a purse, failed attempts included. *worker out* is workers' output tokens, the token count
+of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on the critical path.
+Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
+questions can show (80 % power), or one that an exact sign test does not confirm. `-` is unknown."""
+
+
+def markdown(rows: Sequence[Row], sittings: Sequence[Sitting], skipped: Sequence[str]) -> str:
+    """Return the whole of table.md."""
+    parts = [MARK, "# Comparison", LEGEND]
+    for _, group in groupby(rows, key=lambda row: (row.suite, row.split)):
+        parts.append(_exam(list(group)))
+    parts.append(_workers([sitting.facts for sitting in sittings]))
+    parts.append(_spend(sittings))
+    if skipped:
+        parts.append("## Passed over\n\n" + "\n".join(f"- {line}" for line in skipped))
+    return "\n\n".join(parts) + "\n"
+
+
+def _exam(rows: Sequence[Row]) -> str:
+    first = rows[0]
+    seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
+    facts = [
+        f"questions dated {first.dates}",
+        f"data `{first.data_revision}`",
+        f"price book {_each(row.price_book for row in rows)}",
+    ]
+    boxes = sorted({row.box for row in rows if row.box})
+    facts += [f"box {', '.join(boxes)}"] if boxes else []
+    facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
+    title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
+    notes: list[str] = []
+    lines = [_line(HEADER), _line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
+    for label, group in groupby(rows, key=lambda row: (row.label, row.pool, row.seed)):
+        members = list(group)
+        reference = next((row.reference for row in members if row.reference), "none")
+        head = f"**{label[0]}**, pool {label[1]}, seed {label[2]}; reference: {reference}"
+        lines.append(_line([head, *[""] * (len(HEADER) - 1)]))
+        lines += [_line(_cells(row, notes)) for row in members]
+    foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
+    return "\n\n".join(part for part in (title, "\n".join(lines), foot) if part)
+
+
+def _cells(row: Row, notes: list[str]) -> list[str]:
+    """Return a row's cells; its notes join the table's footnotes."""
+    marks: list[str] = []
+    for note in filter(None, row.notes.split("; ")):
+        if note not in notes:
+            notes.append(note)
+        marks.append(str(notes.index(note) + 1))
+    name = f"`{row.system}`" + (f" ({', '.join(marks)})" if marks else "")
+    return [
+        name,
+        percent(row.accuracy),
+        interval(row.ci_low, row.ci_high),
+        versus(row),
+        graded(row),
+        str(row.n_unparsed),
+        usd(row.usd_per_query),
+        usd(row.usd_paid_per_query),
+        count(row.tokens_in),
+        count(row.tokens_out),
+        count(row.tokens_reasoning),
+        count(row.worker_tokens_out),
+        count(row.conductor_tokens),
+        count(row.calls, 2),
+        count(row.steps, 2),
+        count(row.depth, 2),
+        count(row.latency_s, 3),
+        row.knowledge_cutoff or "none",
+    ]
+
+
+def _workers(facts: Sequence[RunFacts]) -> str:
+    """Return what the workers are: effort, temperature and limits are part of their identity."""
+    header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
+    seen: dict[tuple[str, str], list[str]] = {}
+    for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
+        book = book_from_json(run.prices)
+        for name, worker in run.workers.items():
+            settings = ", ".join(f"{key}={_plain(value)}" for key, value in worker.config.items())
+            seen.setdefault(
+                (run.pool_sha256, name),
+                [
+                    run.pool,
+                    f"`{name}`",
+                    f"`{worker.model}`",
+                    settings or "provider defaults",
+                    _rates(book, worker.price),
+                    "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
+                ],
+            )
+    lines = [_line(header), _line(["---"] * len(header)), *map(_line, seen.values())]
+    return "## Workers\n\n" + "\n".join(lines)
+
+
+def _rates(book: Book, ref: str) -> str:
+    price = book.prices.get(ref)
+    return f"{price.input} / {price.output}" if price else "no price"
+
+
+def _spend(sittings: Sequence[Sitting]) -> str:
+    """Return what was spent in all, choosing and failing and grading included."""
+    header = (
+        "purpose",
+        "suite",
+        "system",
+        "label",
+        "calls",
+        "would-be USD",
+        "paid USD",
+        "grading USD",
+    )
+    lines = [_line(header), _line(["---"] * 4 + ["---:"] * 4)]
+    for sitting in sorted(sittings, key=_spend_order):
+        facts, totals = sitting.facts, system_totals(sitting)
+        would_be = [call.usd for call in sitting.calls if call.phase == "solve"]
+        known = [part for part in would_be if part is not None]
+        whole = sum(known, Decimal(0)) if len(known) == len(would_be) else None
+        paid = _paid(totals, facts)
+        cells = [facts.purpose, f"{facts.suite} ({facts.split})", f"`{facts.system}`", facts.label]
+        cells += [str(len(sitting.calls)), usd(whole), paid, usd(totals.usd_grading)]
+        lines.append(_line(cells))
+    return "## Spend, all attempts included\n\n" + "\n".join(lines)
+
+
+def _paid(totals: SystemTotals, facts: RunFacts) -> str:
+    if totals.usd_spent is None:
+        return f"{UNKNOWN} ({totals.n_unpriced} calls without a price)"
+    return usd(totals.usd_spent)
+
+
+def _spend_order(sitting: Sitting) -> tuple[str, ...]:
+    facts = sitting.facts
+    return (facts.purpose, facts.suite, facts.split, facts.label, facts.system, *sitting.logs)
+
+
+def _each(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+def _plain(value: object) -> str:
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

@@ -1,0 +1,149 @@
+"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone.
+
+The same logs give the same bytes. Files that a report did not write are never overwritten.
+"""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from harness.errors import UserError
+from harness.sittings import Sitting, read_sittings
+from harness.totals import system_totals
+from reports.markdown import MARK, markdown
+from reports.plot import SOFTWARE, draw
+from reports.tables import COLUMNS, Row, build_rows
+from reports.terminal import table_text
+
+SCHEMA = "podium-table-1"
+PLACES = Decimal("0.00000001")
+"""Dollars per query are printed to a hundred-millionth: a cheap call costs about a millionth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report says and where it was written."""
+
+    rows: tuple[Row, ...]
+    files: tuple[Path, ...]
+    skipped: tuple[str, ...]
+    """One sentence for each log that was passed over."""
+    spend: tuple[str, ...]
+    """One sentence for each spend that is in no row: choosing the best single worker."""
+
+    @property
+    def text(self) -> str:
+        """The tables for a terminal, and below them what they leave out."""
+        below = [*self.spend, *self.skipped]
+        return "\n\n".join(part for part in (table_text(self.rows), "\n".join(below)) if part)
+
+
+def write_report(dirs: Sequence[Path], out: Path) -> Report:
+    """Read the logs below `dirs` and write their report into `out`.
+
+    UserError for damaged logs, mixed suite versions, nothing to report, and foreign files in `out`.
+    """
+    sittings, foreign = read_sittings(dirs)
+    rows = build_rows(sittings)
+    if not rows:
+        raise UserError(
+            "There are only logs of choosing a system, none of an exam; finish the run."
+        )
+    skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
+    spend = _selection(sittings)
+    writers: dict[str, Callable[[Path], object]] = {
+        "table.md": lambda path: path.write_text(markdown(rows, sittings, skipped)),
+        "table.csv": lambda path: path.write_text(table_csv(rows)),
+        "table.json": lambda path: path.write_text(table_json(rows, skipped)),
+        "plot.png": lambda path: draw(rows, path),
+    }
+    files = tuple(out / name for name in writers)
+    _refuse_foreign(files)
+    out.mkdir(parents=True, exist_ok=True)
+    for path, write in zip(files, writers.values(), strict=True):
+        scratch = path.with_name(f"{path.name}.new")
+        write(scratch)
+        scratch.replace(path)
+    return Report(rows=rows, files=files, skipped=skipped, spend=spend)
+
+
+def print_table(report: Report) -> None:
+    """Print a report's tables to the terminal."""
+    sys.stdout.write(report.text + "\n")
+
+
+def table_csv(rows: Sequence[Row]) -> str:
+    """Return the rows as CSV; an empty cell is an unknown figure."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in asdict(row).items()})
+    return text.getvalue()
+
+
+def table_json(rows: Sequence[Row], skipped: Sequence[str]) -> str:
+    """Return the rows as JSON; null is an unknown figure, dollars are numbers."""
+    lines = [{name: _number(value) for name, value in asdict(row).items()} for row in rows]
+    data = {"schema": SCHEMA, "columns": COLUMNS, "rows": lines, "skipped": skipped}
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, Decimal):
+        return format(value.quantize(PLACES).normalize(), "f")
+    return "" if value is None else _number(value)
+
+
+def _number(value: object) -> object:
+    if isinstance(value, Decimal):
+        return float(value.quantize(PLACES))
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
+    """Return what choosing the best single worker cost, one line per suite."""
+    by_suite: dict[str, list[Sitting]] = {}
+    for sitting in sittings:
+        if sitting.facts.purpose == "selection":
+            by_suite.setdefault(sitting.facts.suite, []).append(sitting)
+    lines: list[str] = []
+    for suite, chosen in sorted(by_suite.items()):
+        calls = [call for sitting in chosen for call in sitting.calls]
+        would_be = _total([call.usd for call in calls])
+        paid = _total([system_totals(sitting).usd_spent for sitting in chosen])
+        lines.append(
+            f"Not in the table: choosing the best single worker on {suite} ({len(calls)} calls, "
+            f"would-be USD {would_be}, paid USD {paid})"
+        )
+    return tuple(lines)
+
+
+def _total(parts: Sequence[Decimal | None]) -> str:
+    known = [part for part in parts if part is not None]
+    return f"{sum(known, Decimal(0)):.4f}" if len(known) == len(parts) else "unknown"
+
+
+def _refuse_foreign(files: Sequence[Path]) -> None:
+    for path in files:
+        if path.exists() and not _ours(path):
+            raise UserError(f"{path} was not written by podium; name another --out directory.")
+
+
+def _ours(path: Path) -> bool:
+    """Say whether a report wrote this file: each kind carries a mark of its own."""
+    if not path.is_file():
+        return False
+    head = path.read_bytes()[:2000]
+    marks = {
+        ".md": MARK.encode(),
+        ".csv": ",".join(COLUMNS[:20]).encode(),
+        ".json": f'"{SCHEMA}"'.encode(),
+        ".png": SOFTWARE.encode(),
+    }
+    return marks[path.suffix] in head

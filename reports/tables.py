@@ -1,0 +1,207 @@
+"""Rows of the comparison: one per system, exam and pool, with columns that only ever grow.
+
+The order of `Row`'s fields is the order of the CSV columns; new ones are appended, never inserted.
+An unknown figure is None (an empty cell), never 0.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+
+from harness.logs import RunFacts
+from harness.pool_file import Label
+from harness.sittings import Sitting
+from harness.totals import SystemTotals, system_totals
+from reports.intervals import accuracy, accuracy_interval, difference
+from reports.reference import Group, graded_values, group_of, reference_of, refuse_mixed_versions
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
+
+    suite: str
+    suite_version: str
+    label: Label
+    system: str
+    n_asked: int
+    """(question, epoch) pairs."""
+    n_graded: int
+    epochs: int
+    accuracy: float | None
+    ci_low: float | None
+    ci_high: float | None
+    usd_per_query: Decimal | None
+    """Would-be: at the price book in the log, as if nothing had been cached."""
+    usd_paid_per_query: Decimal | None
+    """Live only, failed attempts included; per pair asked."""
+    tokens_in: float | None
+    tokens_out: float | None
+    worker_tokens_out: float | None
+    conductor_tokens: float | None
+    calls: float | None
+    steps: float | None
+    depth: float | None
+    latency_s: float | None
+    pool: str
+    data_revision: str
+    price_book: str
+    box: str | None
+    tokens_reasoning: float | None
+    n_unparsed: int
+    paired_diff: float | None
+    """Accuracy less the reference system's, on the questions both were graded on."""
+    paired_low: float | None
+    paired_high: float | None
+    verdict: str
+    """`better`, `worse`, `inconclusive`, `reference`, or empty where there is none to compare."""
+    reference: str
+    min_detectable: float | None
+    split: str
+    dates: str
+    knowledge_cutoff: str
+    config: str
+    """JSON: model and generation config of every worker that was called."""
+    args: str
+    """JSON: the system's arguments."""
+    seed: int
+    time_scale: float
+    uses_targets: bool
+    notes: str
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+"""The CSV header. Stable: append only."""
+
+
+def build_rows(sittings: Sequence[Sitting]) -> tuple[Row, ...]:
+    """Return the rows of a report, sorted as tables show them.
+
+    UserError when a suite is there in two versions or data revisions: such rows are no comparison.
+    """
+    exams = [sitting for sitting in sittings if sitting.facts.purpose == "eval"]
+    refuse_mixed_versions(exams)
+    groups: dict[Group, list[Sitting]] = {}
+    for sitting in exams:
+        groups.setdefault(group_of(sitting), []).append(sitting)
+    rows = [row for group in groups.values() for row in _compared(group)]
+    return tuple(sorted(rows, key=_order))
+
+
+def _compared(group: Sequence[Sitting]) -> list[Row]:
+    reference = reference_of(group)
+    rows = [_row(sitting) for sitting in group]
+    if reference is None:
+        return rows
+    return [_against(row, sitting, reference) for row, sitting in zip(rows, group, strict=True)]
+
+
+def _against(row: Row, sitting: Sitting, reference: Sitting) -> Row:
+    if sitting is reference:
+        return replace(row, reference=row.system, verdict="reference")
+    found = difference(graded_values(sitting), graded_values(reference))
+    if found is None:
+        return row
+    return replace(
+        row,
+        paired_diff=found.mean,
+        paired_low=found.interval.low if found.interval else None,
+        paired_high=found.interval.high if found.interval else None,
+        verdict=found.verdict,
+        reference=reference.facts.system,
+        min_detectable=found.detectable,
+    )
+
+
+def _row(sitting: Sitting) -> Row:
+    facts = sitting.facts
+    totals = system_totals(sitting)
+    values = graded_values(sitting)
+    interval = accuracy_interval(values)
+    called = sorted({call.role for call in sitting.calls} & facts.workers.keys())
+    return Row(
+        suite=facts.suite,
+        suite_version=facts.suite_version,
+        label=facts.label,
+        system=facts.system,
+        n_asked=totals.n_asked,
+        n_graded=totals.n_graded,
+        epochs=sitting.epochs,
+        accuracy=accuracy(values),
+        ci_low=interval.low if interval else None,
+        ci_high=interval.high if interval else None,
+        usd_per_query=totals.usd,
+        usd_paid_per_query=totals.usd_paid,
+        tokens_in=totals.tokens_in,
+        tokens_out=totals.tokens_out,
+        worker_tokens_out=totals.worker_tokens_out,
+        conductor_tokens=totals.conductor_tokens,
+        calls=totals.calls,
+        steps=totals.steps,
+        depth=totals.depth,
+        latency_s=totals.latency_s,
+        pool=facts.pool,
+        data_revision=facts.data_revision,
+        price_book=str(facts.prices["name"]),
+        box=facts.box,
+        tokens_reasoning=totals.tokens_reasoning,
+        n_unparsed=totals.n_unparsed,
+        paired_diff=None,
+        paired_low=None,
+        paired_high=None,
+        verdict="",
+        reference="",
+        min_detectable=None,
+        split=facts.split,
+        dates=facts.dates,
+        knowledge_cutoff=_cutoffs(facts, called),
+        config=_json({role: _identity(sitting, role) for role in called}),
+        args=_json(facts.args),
+        seed=facts.seed,
+        time_scale=facts.time_scale,
+        uses_targets=facts.uses_targets,
+        notes="; ".join(note.replace("; ", ", ") for note in _notes(sitting, totals)),
+    )
+
+
+def _cutoffs(facts: RunFacts, called: Sequence[str]) -> str:
+    """Return the knowledge cutoff of each real model that was called; ours have none."""
+    if facts.label == "rehearsal":
+        return ""
+    return "; ".join(f"{role}: {facts.workers[role].knowledge_cutoff}" for role in called)
+
+
+def _identity(sitting: Sitting, role: str) -> dict[str, object]:
+    worker = sitting.facts.workers[role]
+    return {"model": worker.model, **worker.config}
+
+
+def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:
+    notes = list(sitting.facts.notes)
+    if sitting.facts.uses_targets:
+        notes.append("uses targets")
+    unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
+    if unscored:
+        shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
+        reasons = sorted({attempt.reason for attempt in sitting.attempts if attempt.reason})
+        notes.append(f"with an unscored epoch: {shown} ({reasons[0][:120]})")
+    missing = totals.n_asked - len(sitting.attempts)
+    if missing:
+        notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
+    if totals.n_unpriced:
+        notes.append(f"{totals.n_unpriced} calls have no price")
+    if totals.n_failed:
+        notes.append(f"{totals.n_failed} calls failed")
+    return notes
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    """Sort by table, then by label, then the most accurate first."""
+    accuracy = -1.0 if row.accuracy is None else row.accuracy
+    table = (row.suite, row.split, ("live", "recorded", "rehearsal").index(row.label))
+    return (*table, -accuracy, row.system, row.pool, row.seed, row.args)
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""

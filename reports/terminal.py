@@ -1,0 +1,54 @@
+"""The comparison as plain text for a terminal: 120 columns, no colour, the essential columns."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from reports.render import UNKNOWN, aligned, count, graded, interval, percent, points, usd
+from reports.tables import Row
+
+WIDTH = 120
+HEADER = (
+    "system", "acc %", "95 % interval", "vs ref", "verdict", "graded",
+    "USD/query", "tok out", "calls", "depth", "seconds",
+)  # fmt: skip
+
+
+def table_text(rows: Sequence[Row]) -> str:
+    """Return one block of text per suite, split and label, no line longer than 120 characters."""
+    blocks: list[str] = []
+    for _, group in groupby(rows, key=lambda row: (row.suite, row.split, row.label)):
+        blocks.append(_block(list(group)))
+    return "\n\n".join(blocks)
+
+
+def _block(rows: Sequence[Row]) -> str:
+    first = rows[0]
+    reference = next((row.reference for row in rows if row.reference), "none")
+    title = (
+        f"{first.suite} {first.suite_version} ({first.split}), {first.label}, "
+        f"pool {first.pool}; reference: {reference}"
+    )
+    lines = aligned([HEADER, *(_cells(row) for row in rows)])
+    return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        _name(row),
+        percent(row.accuracy),
+        interval(row.ci_low, row.ci_high),
+        points(row.paired_diff) if row.paired_diff is not None else UNKNOWN,
+        row.verdict or UNKNOWN,
+        graded(row),
+        usd(row.usd_per_query),
+        count(row.tokens_out),
+        count(row.calls, 1),
+        count(row.depth, 1),
+        count(row.latency_s, 2),
+    )
+
+
+def _name(row: Row) -> str:
+    """Return the system's name, with a star where a note in table.md limits what it shows."""
+    name = row.system + ("*" if row.uses_targets or row.notes else "")
+    return name if len(name) <= 28 else name[:27] + "~"
