@@ -25,8 +25,8 @@ def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
     return (
         *singles(workers),
         *_pairs(workers),
-        *_fan_ins(workers),
         *_triples(workers),
+        *_fan_ins(workers),
     )
 
 
