@@ -1,0 +1,100 @@
+"""AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
+
+The prompt is matharena's; the grade is equality with the integer that harness/answers.py finds.
+Thirty questions are thirty clusters: one pass has a standard error of about nine points.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inspect_ai import Task, task
+
+from harness.answers import integer
+from harness.errors import UserError
+from harness.records import Grade, Question
+from harness.suite import Split
+from harness.task import as_task
+from suites.fetch import Rows, fetch_rows, revision
+
+SUFFIX = (
+    "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
+)
+"""eth-sri/matharena at e927660, the instruction of its AIME competitions."""
+
+CARD = """\
+AIME 2025 I (2025-02-06) and II (2025-02-12), 15 problems each, as in math-ai/aime25 on the hub.
+An answer is an integer from 0 to 999; the last box counts, then an ANSWER line, then a concluding
+sentence, and a reply without one is wrong and counted as unparsed. Problems (c) Mathematical
+Association of America. Asked after February 2025, a model may have seen them."""
+
+PAPERS = ("I", "II")
+
+
+@dataclass(frozen=True, slots=True)
+class Aime25:
+    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+
+    data: str | Path | None = None
+    name: str = "aime25"
+    version: str = "1-A"
+    dates: str = "2025-02"
+    splits: tuple[Split, ...] = ("eval",)
+    publishable: bool = True
+    needs_box: bool = False
+    card: str = CARD
+
+    @property
+    def data_revision(self) -> str:
+        """The local file's digest, or the pinned hub revision where there is no file.
+
+        The two have the same answers; the LaTeX of a problem may differ, so runs are kept apart.
+        """
+        return revision("aime25", self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the 30 questions, paper I first; UserError names a missing file."""
+        if split != "eval":
+            raise UserError(f"Suite aime25 has no {split!r} split; it has: eval.")
+        return [_question(row) for row in _identified(fetch_rows("aime25", self.data))]
+
+    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
+        """Grade a reply by equality of integers; a leading zero makes no difference."""
+        if question.target is None:
+            raise ValueError("a sealed question cannot be graded")
+        gold, found = int(question.target), integer(reply)
+        if found is None:
+            return Grade(0.0, None, f"No integer answer was found; the target is {gold}.")
+        verdict = "equals" if found == gold else "differs from"
+        return Grade(float(found == gold), str(found), f"{found} {verdict} the target {gold}.")
+
+
+AIME25 = Aime25()
+
+
+@task
+def aime25(
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
+) -> Task:
+    """AIME 2025: 30 integer-answer competition problems."""
+    return as_task(Aime25(data=data), split=split, limit=limit, epochs=epochs)
+
+
+def _identified(rows: Rows) -> Rows:
+    """Give the hub's rows, which come in the order I-1 ... II-15, the ids of the local file."""
+    ids = [f"aime25-{paper}-{number}" for paper in PAPERS for number in range(1, 16)]
+    ordered = zip(ids, rows, strict=True)
+    return [
+        row if str(row.get("id", "")).startswith("aime25-") else {**row, "id": made}
+        for made, row in ordered
+    ]
+
+
+def _question(row: dict[str, object]) -> Question:
+    return Question(
+        id=str(row["id"]),
+        text=f"{str(row['problem']).strip()}\n\n{SUFFIX}",
+        kind="integer",
+        target=str(int(str(row["answer"]))),
+        topic=f"AIME {str(row['id']).split('-')[1]}",
+    )

@@ -1,0 +1,119 @@
+"""Fetch a suite's rows as they are pinned in suites/sources.toml: a local file, else the hub.
+
+A local file is checked by sha256 and row count, the hub by revision and row count. Nothing is
+downloaded that the cache holds, and a missing source is one sentence that says where to put it.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.errors import UserError
+
+SOURCES = Path(__file__).parent / "sources.toml"
+DATA = Path(__file__).parent.parent / "../shared/data"
+"""Where the data lies beside a checkout; PODIUM_DATA names another folder."""
+
+
+class Source(BaseModel):
+    """One table of sources.toml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    sha256: str
+    rows: int
+    licence: str
+    hub: str | None = None
+    """Dataset on the hub; None when it was never published there."""
+    revision: str | None = None
+    split: str = "test"
+
+
+Rows = list[dict[str, Any]]
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Return every pinned source by name."""
+    tables = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
+    return {name: Source.model_validate(table) for name, table in tables.items()}
+
+
+def data_folder(data: str | Path | None = None) -> Path:
+    """Return the folder of local data: the given one, PODIUM_DATA, or shared/data."""
+    return Path(data or os.environ.get("PODIUM_DATA") or DATA).expanduser()
+
+
+def cache_folder() -> Path:
+    """Return podium's folder below the user's cache (XDG_CACHE_HOME or ~/.cache)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podium"
+
+
+def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
+    """Return a source's rows, from the local file where there is one, else from the hub.
+
+    UserError when the file is not the pinned one, or when neither can be had.
+    """
+    source = sources()[name]
+    path = data_folder(data) / source.file
+    if path.is_file() or source.hub is None:
+        return local_rows(name, data)
+    return _counted(_hub_rows(source, path), source, f"{source.hub} at {source.revision}")
+
+
+def revision(name: str, data: str | Path | None = None) -> str:
+    """Return what pins the rows that `fetch_rows` returns: the local file's digest or the hub's."""
+    source = sources()[name]
+    if (data_folder(data) / source.file).is_file() or source.hub is None:
+        return f"{source.file}@sha256:{source.sha256[:12]}"
+    return f"{source.hub}@{source.revision}"
+
+
+def local_rows(name: str, data: str | Path | None = None) -> Rows:
+    """Return the rows of a local file; UserError when it is absent or not the pinned one."""
+    source = sources()[name]
+    path = data_folder(data) / source.file
+    if not path.is_file():
+        raise UserError(
+            f"There is no {path}: put {source.file} there, or name its folder in PODIUM_DATA."
+        )
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != source.sha256:
+        raise UserError(
+            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}."
+        )
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    rows = [cast(dict[str, Any], json.loads(line)) for line in text.splitlines() if line.strip()]
+    return _counted(rows, source, str(path))
+
+
+def _hub_rows(source: Source, path: Path) -> Rows:
+    # Heavy, and needed only where there is no local file; its types are partial.
+    import datasets  # pyright: ignore[reportMissingTypeStubs]
+
+    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
+    try:
+        table = load(source.hub, revision=source.revision, split=source.split)
+    except Exception as error:  # offline, no such revision, a full disk: the fix is the same
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        raise UserError(
+            f"{source.hub} cannot be loaded ({reason}): go online once, or put the file at {path} "
+            "(another folder: PODIUM_DATA)."
+        ) from error
+    return [dict(row) for row in table]
+
+
+def _counted(rows: Rows, source: Source, where: str) -> Rows:
+    if len(rows) != source.rows:
+        raise UserError(f"{where} has {len(rows)} rows, not the pinned {source.rows}.")
+    return rows

@@ -1,0 +1,69 @@
+"""Import real AIME25 replies: four models, one reply a problem, with recorded token counts.
+
+The source (gtxygyzb/Saturn-code, lighteval details) kept no prompts, so a reply is filed under the
+canonical single-worker request of our suite, marked `prompt_recorded: false`, and under no other.
+The verdicts recorded beside the replies check our grader and are not part of the cassette.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.model import ChatMessageUser
+
+from harness.cassette import Header, Row, Tokens, write_cassette
+from harness.replicate import request_digest
+from suites.aime25 import Aime25
+from suites.fetch import cache_folder, local_rows, sources
+
+NAME = "saturn-aime25"
+"""The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
+
+WORKERS = {
+    "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
+    "DeepSeek-R1-Distill-Qwen-7B": "r1-distill-7b",
+    "Saturn-1.5B": "saturn-1.5b",
+    "Saturn-7B": "saturn-7b",
+}
+NOTE = "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
+
+
+def saturn_cassette(data: str | Path | None = None) -> Path:
+    """Return the imported cassette, made in the user's cache on first use.
+
+    Its name carries a digest of the source and of our questions, so another prompt is another file.
+    UserError names the file that is missing.
+    """
+    source = sources()[NAME]
+    digests = _digests(data)
+    made_of = "".join([source.sha256, *digests.values()])
+    name = f"{NAME}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
+    path = cache_folder() / "cassettes" / name
+    if not path.is_file():
+        rows = [_row(row, digests) for row in local_rows(NAME, data)]
+        header = Header(created_from=(source.file,), source_sha256=(source.sha256,), note=NOTE)
+        write_cassette(path, header, rows)
+    return path
+
+
+def _digests(data: str | Path | None) -> dict[str, str]:
+    """Return the digest of each question's canonical request: one user message, its text."""
+    return {
+        question.id: request_digest([ChatMessageUser(content=question.text)])
+        for question in Aime25(data=data).load()
+    }
+
+
+def _row(row: dict[str, Any], digests: dict[str, str]) -> Row:
+    return Row(
+        worker=WORKERS[row["model"]],
+        digest=digests[row["problem_id"]],
+        epoch=1,
+        occurrence=0,
+        text=row["output"],
+        usage=Tokens(input=row["in_tokens"], output=row["out_tokens"]),
+        model=row["model"],
+        question=row["problem_id"],
+        prompt_recorded=False,
+        source=f"gtxygyzb/Saturn-code ({sources()[NAME].file})",
+    )
