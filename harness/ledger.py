@@ -7,6 +7,7 @@ log at a time; harness/sittings.py puts the logs of a resumed run together.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from inspect_ai.model import ModelUsage
 from inspect_ai.scorer import Score
 
 from harness.errors import UserError
-from harness.logs import PODIUM, RunFacts, run_facts
+from harness.logs import PODIUM, RunFacts, read_log, run_facts
 from harness.prices import Book, book_from_json, cost
 from harness.records import Call, Usage
 
@@ -76,6 +77,21 @@ def read_calls(log: EvalLog, path: Path) -> tuple[Call, ...]:
         )
     made = [call for attempt in attempts_of(log, facts, path.name) for call in attempt.calls]
     return distinct([*made, *lost_calls(log, facts, path.name)])
+
+
+def spent_in(log_dir: Path) -> Decimal:
+    """Return the dollars that all attempts logged below a directory have paid, as far as known.
+
+    For a spending limit: 0 when there is no log yet, and unpriced calls are left out, because a
+    limit is refused beforehand where a worker has no price.
+    """
+    logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else []
+    calls: list[Call] = []
+    for path in logs:
+        log = read_log(path)
+        if log and (facts := run_facts(log, path)) and facts.label == "live":
+            calls.extend(read_calls(log, path))
+    return sum((call.usd or Decimal(0) for call in distinct(calls) if call.billable), Decimal(0))
 
 
 def usage_from(usage: ModelUsage | None) -> Usage | None:

@@ -78,15 +78,32 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
     return tuple(found.values())
 
 
-def read_log(path: Path) -> EvalLog:
-    """Read one log whole; UserError names a file that is truncated or no log at all."""
-    try:
-        return read_eval_log(str(path))
-    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UserError(
-            f"{path} is damaged or no Inspect log ({reason}); move it away and try again."
-        ) from error
+def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
+    """Return the newest log of every task; a resumed or regraded task has several."""
+    newest: dict[str, tuple[tuple[str, str], Path]] = {}
+    for path in find_logs(dirs, recursive):
+        header = _read(path, header_only=True)
+        rank = age(header, path)
+        if rank >= newest.get(header.eval.task_id, (rank, path))[0]:
+            newest[header.eval.task_id] = (rank, path)
+    return tuple(path for _, path in newest.values())
+
+
+def read_log(path: Path) -> EvalLog | None:
+    """Read one log whole; None when it carries nothing of podium's.
+
+    UserError names a file that is truncated or no log at all.
+    """
+    log = _read(path, header_only=False)
+    return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
+
+
+def age(log: EvalLog, path: Path) -> tuple[str, str]:
+    """Return a sort key: of two logs of one task the greater one is the newer.
+
+    A regraded log repeats the old one's creation time, and has a later time in its name.
+    """
+    return (log.eval.created, path.name)
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
@@ -105,4 +122,14 @@ def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
         raise UserError(
             f"{path} was written by another version of podium (field {field}: {first['msg']}); "
             "report it with that version."
+        ) from error
+
+
+def _read(path: Path, *, header_only: bool) -> EvalLog:
+    try:
+        return read_eval_log(str(path), header_only=header_only)
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(
+            f"{path} is damaged or no Inspect log ({reason}); move it away and try again."
         ) from error

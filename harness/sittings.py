@@ -12,7 +12,7 @@ from inspect_ai.log import EvalLog
 
 from harness.errors import UserError
 from harness.ledger import Attempt, attempts_of, distinct, lost_calls
-from harness.logs import RunFacts, find_logs, read_log, run_facts
+from harness.logs import RunFacts, age, find_logs, read_log, run_facts
 from harness.records import Call
 
 
@@ -42,8 +42,8 @@ def read_sittings(
     foreign: list[Path] = []
     for path in find_logs(dirs, recursive):
         log = read_log(path)
-        facts = run_facts(log, path)
-        if facts is None:
+        facts = run_facts(log, path) if log else None
+        if log is None or facts is None:
             foreign.append(path)
             continue
         read = _read(log, path, facts)
@@ -77,7 +77,7 @@ def _read(log: EvalLog, path: Path, facts: RunFacts) -> _Read:
     epochs = log.eval.config.epochs or 1
     questions = log.eval.dataset.sample_ids or ()
     return _Read(
-        age=(log.eval.created, path.name),
+        age=age(log, path),
         name=path.name,
         task=log.eval.task_id,
         identity=(str(path.parent.resolve()), *_identity(facts)),

@@ -57,16 +57,18 @@ class SystemTotals:
     usd_paid: Decimal | None
     """All that was paid to be answered, failed attempts included, over the pairs asked."""
     usd_spent: Decimal | None
-    """The same, not divided."""
+    """The same, not divided. None when the price of a billed call is unknown."""
+    usd_at_least: Decimal
+    """What is known of it: a failed call may have been billed without saying so."""
     usd_grading: Decimal | None
     """Paid to graders that are models; in no figure per query."""
     steps: float | None
     depth: float | None
     latency_s: float | None
     n_unpriced: int
-    """Calls that have no price: the reason when there is no dollar figure."""
+    """Calls with a reply and no price: the reason when there is no dollar figure."""
     n_failed: int
-    """Calls that ended in an error."""
+    """Calls that ended in an error; what a provider billed for them is unknown."""
 
 
 def query_totals(attempt: Attempt) -> QueryTotals:
@@ -112,12 +114,13 @@ def system_totals(sitting: Sitting) -> SystemTotals:
         usd=_mean_usd(rows),
         usd_paid=spent / sitting.asked if spent is not None and sitting.asked else None,
         usd_spent=spent,
+        usd_at_least=_known(label, sitting.calls),
         usd_grading=paid(label, (call for call in sitting.calls if call.phase == "score")),
         steps=_mean(rows, lambda row: row.steps),
         depth=_mean(rows, lambda row: row.depth),
         # A replayed reply comes at once: how long the real one took is not known.
         latency_s=None if label == "recorded" else _mean(rows, lambda row: row.latency_s),
-        n_unpriced=sum(call.usd is None for call in sitting.calls),
+        n_unpriced=sum(call.usd is None and call.error is None for call in sitting.calls),
         n_failed=sum(call.error is not None for call in sitting.calls),
     )
 
@@ -127,6 +130,11 @@ def paid(label: Label, calls: Iterable[Call]) -> Decimal | None:
     if label != "live":
         return Decimal(0)
     return _sum_usd(call.usd for call in calls if call.billable)
+
+
+def _known(label: Label, calls: Iterable[Call]) -> Decimal:
+    solving = [call for call in calls if call.phase == "solve" and call.usd is not None]
+    return paid(label, solving) or Decimal(0)
 
 
 def _tokens_in(call: Call) -> int | None:

@@ -9,7 +9,7 @@ from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
-from reports.render import UNKNOWN, count, graded, interval, percent, usd, versus
+from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.tables import Row
 
 MARK = "<!-- podium report -->"
@@ -80,8 +80,8 @@ def _cells(row: Row, notes: list[str]) -> list[str]:
         name,
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
-        versus(row),
-        graded(row),
+        _versus(row),
+        f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
         usd(row.usd_per_query),
         usd(row.usd_paid_per_query),
@@ -96,6 +96,16 @@ def _cells(row: Row, notes: list[str]) -> list[str]:
         count(row.latency_s, 3),
         row.knowledge_cutoff or "none",
     ]
+
+
+def _versus(row: Row) -> str:
+    """Return the paired difference with its interval and verdict."""
+    if row.verdict == "reference":
+        return "reference"
+    if row.paired_diff is None:
+        return UNKNOWN
+    found = interval(row.paired_low, row.paired_high, signed=True)
+    return f"{points(row.paired_diff)} {found} {row.verdict}"
 
 
 def _workers(facts: Sequence[RunFacts]) -> str:

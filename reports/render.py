@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from reports.tables import Row
-
 UNKNOWN = "-"
 
 
@@ -39,21 +37,6 @@ def usd(value: Decimal | None) -> str:
 def count(value: float | None, places: int = 0) -> str:
     """Return a mean count with thousands separated."""
     return UNKNOWN if value is None else f"{value:,.{places}f}"
-
-
-def graded(row: Row) -> str:
-    """Return `20/20`: graded of asked."""
-    return f"{row.n_graded}/{row.n_asked}"
-
-
-def versus(row: Row) -> str:
-    """Return the paired difference with its interval and verdict."""
-    if row.verdict == "reference":
-        return "reference"
-    if row.paired_diff is None:
-        return UNKNOWN
-    found = interval(row.paired_low, row.paired_high, signed=True)
-    return f"{points(row.paired_diff)} {found} {row.verdict}"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

@@ -15,6 +15,7 @@ from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
 from reports.intervals import accuracy, accuracy_interval, difference
 from reports.reference import Group, graded_values, group_of, reference_of, refuse_mixed_versions
+from reports.render import usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +193,15 @@ def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
     if totals.n_failed:
-        notes.append(f"{totals.n_failed} calls failed")
+        notes.append(_failures(totals, sitting.facts))
     return notes
+
+
+def _failures(totals: SystemTotals, facts: RunFacts) -> str:
+    said = f"{totals.n_failed} calls failed"
+    if facts.label != "live" or totals.usd_spent is not None:
+        return said
+    return f"{said}, billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
 
 
 def _order(row: Row) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from reports.render import UNKNOWN, aligned, count, graded, interval, percent, points, usd
+from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
 from reports.tables import Row
 
 WIDTH = 120
@@ -39,7 +39,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         interval(row.ci_low, row.ci_high),
         points(row.paired_diff) if row.paired_diff is not None else UNKNOWN,
         row.verdict or UNKNOWN,
-        graded(row),
+        f"{row.n_graded}/{row.n_asked}",
         usd(row.usd_per_query),
         count(row.tokens_out),
         count(row.calls, 1),

@@ -1,0 +1,184 @@
+"""Real logs for tests of the ledger and of reports: a small exam, sat by scripted workers.
+
+`sit(tmp_path, "moa-lite", plan)` runs one `eval_set` as `podium run` does and returns its logs. Not
+here: suites and systems of podium's own; what is tested with this helper reads logs only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import eval_set
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.model import get_model
+from inspect_ai.solver import Solver, solver
+from scripted import Heard, ReplyFunction, script
+
+from harness.prices import Book, Price
+from harness.records import Grade, Question
+from harness.solver import as_solver
+from harness.suite import Split
+from harness.system import System, planned
+from harness.task import as_task
+from harness.workflow import Step, Workflow
+
+BOOK = Book(
+    name="test-book",
+    date="2026-01-02",
+    source="made up for tests",
+    prices={
+        "scripted/sage": Price(Decimal("2"), Decimal("10")),
+        "scripted/clerk": Price(Decimal("1"), Decimal("3")),
+        "scripted/planner": Price(Decimal("0.1"), Decimal("0.2")),
+    },
+    sha256="0" * 64,
+)
+
+
+class BoxDown(Exception):
+    """What a grader raises when it could not grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """Questions whose answers are their numbers; a reply `broken` breaks the grader."""
+
+    name: str = "numbers"
+    version: str = "1-A"
+    data_revision: str = "generated-1"
+    dates: str = "2026-01"
+    splits: tuple[Split, ...] = ("eval",)
+    publishable: bool = True
+    needs_box: bool = False
+    card: str = ""
+    size: int = 4
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return questions 1 to `size`."""
+        return [
+            Question(id=f"q{n}", text=f"Say {n}", kind="integer", target=str(n), topic="saying")
+            for n in range(1, self.size + 1)
+        ]
+
+    def grade(self, question: Question, reply: str, box: object = None) -> Grade:
+        """Compare the reply's last word with the target."""
+        if "broken" in reply:
+            raise BoxDown("the box is down")
+        said = reply.split()[-1] if reply.split() else ""
+        extracted = said if said.isdigit() else None
+        return Grade(value=float(extracted == question.target), extracted=extracted)
+
+
+def number(heard: Heard) -> str:
+    """Answer as the question asks."""
+    return heard.messages[-1].text.split("\n")[0].removeprefix("Say ")
+
+
+def wrong(heard: Heard) -> str:
+    """Answer at length, and wrongly."""
+    return "the answer must be 0"
+
+
+def failing_on(question: str, reply: ReplyFunction = number) -> ReplyFunction:
+    """Return a worker whose provider is down for one question."""
+
+    def speak(heard: Heard) -> str:
+        if question in heard.messages[-1].text:
+            raise RuntimeError("provider down")
+        return reply(heard)
+
+    return speak
+
+
+def facts(system: str, **changes: Any) -> dict[str, Any]:
+    """Return what `podium run` writes into a log's metadata beside the suite's facts."""
+    worker = {"card": "", "knowledge_cutoff": "unknown", "config": {"temperature": 0.2}}
+    return {
+        "system": system,
+        "args": {},
+        "pool": "test-pool",
+        "pool_sha256": "1" * 64,
+        "label": "live",
+        "prices": BOOK.as_json(),
+        "workers": {
+            "sage": {**worker, "model": "scripted/sage", "price": "scripted/sage"},
+            "clerk": {**worker, "model": "scripted/clerk", "price": "scripted/clerk"},
+            "conductor": {**worker, "model": "scripted/planner", "price": "scripted/planner"},
+        },
+        "box": None,
+        "seed": 0,
+        "time_scale": 0.0,
+        "purpose": "eval",
+        "notes": [],
+        "uses_targets": False,
+        "reference_allowed": True,
+        **changes,
+    }
+
+
+def steps(*workers: str) -> System:
+    """Return a system that asks some workers, all reading nothing."""
+    return planned(lambda question, pool: Workflow(tuple(Step(worker) for worker in workers)))
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """How the workers of one sitting behave."""
+
+    sage: ReplyFunction = number
+    clerk: ReplyFunction = number
+    planner: ReplyFunction = number
+
+
+def sit(
+    log_dir: Path,
+    name: str,
+    system: System | None = None,
+    crew: Crew = Crew(),
+    *,
+    exam: Exam = Exam(),
+    epochs: int = 1,
+    limit: int | None = None,
+    settings: dict[str, Any] | None = None,
+    **changes: Any,
+) -> list[EvalLog]:
+    """Let a system sit the exam in `log_dir`; the same call again resumes what failed."""
+
+    @solver(name="answering")
+    def answering(name: str) -> Solver:
+        return as_solver(system or steps("sage"))
+
+    script("sage", crew.sage)
+    script("clerk", crew.clerk)
+    script("planner", crew.planner)
+    task = as_task(
+        exam,
+        epochs=epochs,
+        solver=answering(name),
+        name=f"{exam.name} {name}",
+        metadata=facts(name, **changes),
+    )
+    extra: dict[str, Any] = settings or {}
+    roles = {"sage": "sage", "clerk": "clerk", "conductor": "planner"}
+    eval_set(
+        [task],
+        log_dir=str(log_dir),
+        model=None,
+        model_roles={
+            role: get_model(f"scripted/{model}", memoize=False) for role, model in roles.items()
+        },
+        limit=limit,
+        display="none",
+        retry_attempts=0,
+        retry_immediate=False,
+        continue_on_fail=True,
+        retry_cleanup=False,
+        log_buffer=1,
+        log_dir_allow_dirty=True,
+        ctl_server=False,
+        score_display=False,
+        **extra,
+    )
+    return [read_eval_log(str(path)) for path in sorted(log_dir.glob("*.eval"))]
