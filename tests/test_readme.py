@@ -5,7 +5,6 @@ A console block that follows a `<!-- run -->` line is run, where a user has inst
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,10 @@ README = (ROOT / "README.md").read_text()
 RUNNABLE = re.compile(r"<!-- run -->\n```console\n(.*?)```", re.DOTALL)
 
 
-def promised() -> Iterator[str]:
+def promised() -> list[str]:
     """Return the commands that the README promises to work offline, joined over line ends."""
-    for block in RUNNABLE.findall(README):
-        for line in block.replace("\\\n", " ").splitlines():
-            yield line.removeprefix("$ ")
+    text = "".join(RUNNABLE.findall(README)).replace("\\\n", " ")
+    return [line.removeprefix("$ ") for line in text.splitlines()]
 
 
 @pytest.mark.parametrize("command", promised())
