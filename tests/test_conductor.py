@@ -1,13 +1,20 @@
 """What a conductor is told, and the prompted system over a scripted pool."""
 
+from pathlib import Path
+
 import anyio
 import pytest
-from scripted import Heard, scripted_pool
+from inspect_ai import Task
+from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import get_model
+from inspect_ai.scorer import match
+from scripted import Heard, script, scripted_pool
 
 import conductor
 from conductor import _registry
 from conductor.parse import parse
-from conductor.policy import conductor_system
+from conductor.policy import conductor_prompted, conductor_system
 from conductor.prompt import EXAMPLES, INSTRUCTIONS, plan_request
 from harness.errors import UserError
 from harness.pool import Pool
@@ -107,6 +114,25 @@ def test_two_attempts_are_different_requests() -> None:
     rig = scripted_pool(abacus="4", conductor="no plan")
     anyio.run(conductor_system(retries=2), SUM, rig.pool)
     assert len({request_digest(heard.messages) for heard in rig.heard}) == 3
+
+
+def test_in_an_eval_conductor_calls_have_a_role_of_their_own(tmp_path: Path) -> None:
+    def speak(heard: Heard) -> str:
+        return CHAIN if "USER QUESTION:" in heard.last else "ANSWER: 4"
+
+    everyone = script("speaks-for-all", speak)
+    names = ("abacus", "sage", "conductor")
+    roles = {name: get_model(everyone, role=name, memoize=False) for name in names}
+    data = MemoryDataset([Sample(input=SUM.text, target="4")])
+    task = Task(data, solver=conductor_prompted(), scorer=match())
+    [log] = evaluate(task, model_roles=roles, log_dir=str(tmp_path), display="none")
+    [sample] = log.samples or []
+    calls = [event.role for event in sample.events if event.event == "model"]
+    assert calls == ["conductor", "sage", "abacus"]
+    assert {*sample.role_usage} == {*names}
+    assert sample.metadata["podium"]["steps"] == 2
+    spans = [event.name for event in sample.events if event.event == "span_begin"]
+    assert {"conductor: plan", "step 1: sage", "step 2: abacus"} <= {*spans}
 
 
 def test_the_table_of_systems_names_registered_solvers() -> None:
