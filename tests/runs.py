@@ -13,7 +13,9 @@ from typing import Any
 from inspect_ai import eval_set
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import get_model
-from inspect_ai.solver import Solver, solver
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
+from inspect_ai.solver import Solver, TaskState
+from inspect_ai.solver import solver as inspect_solver
 from scripted import Heard, ReplyFunction, script
 
 from harness.prices import Book, Price
@@ -21,7 +23,7 @@ from harness.records import Grade, Question
 from harness.solver import as_solver
 from harness.suite import Split
 from harness.system import System, planned
-from harness.task import as_task
+from harness.task import as_score, as_task
 from harness.workflow import Step, Workflow
 
 BOOK = Book(
@@ -132,6 +134,27 @@ class Crew:
     planner: ReplyFunction = number
 
 
+def answering(system: System, name: str) -> Solver:
+    """Return a system as a registered solver, as tasks of an eval set need one."""
+
+    @inspect_solver(name="answering")
+    def named(name: str) -> Solver:
+        return as_solver(system)
+
+    return named(name)
+
+
+@scorer(metrics=[mean()], name="podium")
+def asking_scorer(exam: Exam) -> Scorer:
+    """Grade with the help of a model, as suites with a judge do."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        await get_model(role="clerk").generate(f"Is {target.text} right?")
+        return as_score(exam.grade(exam.load()[0], state.output.completion))
+
+    return score
+
+
 def sit(
     log_dir: Path,
     name: str,
@@ -141,25 +164,24 @@ def sit(
     exam: Exam = Exam(),
     epochs: int = 1,
     limit: int | None = None,
+    solver: Solver | None = None,
+    ask_grader: bool = False,
     settings: dict[str, Any] | None = None,
     **changes: Any,
 ) -> list[EvalLog]:
     """Let a system sit the exam in `log_dir`; the same call again resumes what failed."""
-
-    @solver(name="answering")
-    def answering(name: str) -> Solver:
-        return as_solver(system or steps("sage"))
-
     script("sage", crew.sage)
     script("clerk", crew.clerk)
     script("planner", crew.planner)
     task = as_task(
         exam,
         epochs=epochs,
-        solver=answering(name),
+        solver=solver or answering(system or steps("sage"), name),
         name=f"{exam.name} {name}",
         metadata=facts(name, **changes),
     )
+    if ask_grader:
+        task.scorer = [asking_scorer(exam)]
     extra: dict[str, Any] = settings or {}
     roles = {"sage": "sage", "clerk": "clerk", "conductor": "planner"}
     eval_set(
