@@ -15,6 +15,7 @@ from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
+from harness.answers import normalised
 from harness.errors import UserError
 from harness.execute import execute
 from harness.pool import Pool
@@ -43,7 +44,7 @@ FIRST_SEED = 1_000_000_000
 """Draws use seeds from here on; evaluations use small ones, so no draw is seen twice."""
 
 PoolFactory = Callable[[int], Pool]
-"""Returns a fresh pool whose randomness comes from the seed."""
+"""Returns a pool whose randomness comes from the seed; asked for once per question and seed."""
 GradeText = Callable[[Question, str], float]
 Memory = dict[tuple[str, str, int], Reply]
 
@@ -109,6 +110,7 @@ class _Trials:
     question: Question
     pool_factory: PoolFactory
     grade: GradeText
+    pools: dict[int, Pool] = field(default_factory=dict[int, Pool])
     memories: dict[int, Memory] = field(default_factory=dict[int, Memory])
     grades: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -125,15 +127,21 @@ class _Trials:
         return total / len(seeds)
 
     async def _draw(self, plan: Workflow, seed: int) -> float:
-        base = self.pool_factory(seed)
-        memory = self.memories.setdefault(seed, {})
+        if seed not in self.pools:
+            self.pools[seed], self.memories[seed] = self.pool_factory(seed), {}
+        base, memory = self.pools[seed], self.memories[seed]
         pool = _RememberingPool(
             models=base.models, spec=base.spec, epoch=base.epoch, spend=base.spend, memory=memory
         )
-        text = (await execute(plan, self.question.sealed(), pool)).text
-        if text not in self.grades:
-            self.grades[text] = self.grade(self.question, text)
-        return self.grades[text]
+        return self._grade((await execute(plan, self.question.sealed(), pool)).text)
+
+    def _grade(self, reply: str) -> float:
+        """Grade a reply once; two replies with the same program run it once."""
+        program = normalised("program", reply) if self.question.kind == "program" else None
+        key = reply if program is None else program
+        if key not in self.grades:
+            self.grades[key] = self.grade(self.question, reply)
+        return self.grades[key]
 
 
 @dataclass(slots=True)

@@ -138,6 +138,25 @@ def test_within_a_draw_no_request_is_made_twice() -> None:
     assert len(set(requests)) == len(requests)
 
 
+def test_a_program_is_run_once_however_it_is_wrapped() -> None:
+    question = Question(id="p", text="Print 1.", kind="program", target="tests")
+    graded: list[str] = []
+
+    def judge(question: Question, reply: str) -> float:
+        graded.append(reply)
+        return 0.0
+
+    code = "```python\nprint(1)\n```"
+    rig = Rehearsal(a=code, b=f"Here it is.\n{code}", c="```python\nprint(2)\n```")
+
+    async def search() -> Choice:
+        plans = enumerate_plans(("a", "b", "c"))
+        return await expected(plans, question, pool_factory=rig.pool, grade=judge)
+
+    assert anyio.run(search).estimate == 0.0
+    assert graded == [code, "```python\nprint(2)\n```"]
+
+
 def test_a_plan_that_is_wrong_at_first_is_set_aside_unless_patience_says_otherwise() -> None:
     def late(heard: Heard) -> str:
         return "5" if heard.seed == FIRST_SEED else "4"
