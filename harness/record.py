@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from harness.cassette import Header, Key, Row, Tokens, write_cassette
 from harness.errors import UserError
+from harness.logs import PODIUM
 from harness.pool import GRADER, usage_of
 from harness.recorded_pool import recorded_pool
 from harness.replicate import request_digest
@@ -45,38 +46,36 @@ def record(logs: Sequence[Path], out: Path) -> Summary:
     Raises UserError for a log that cannot be read, an output that exists, logs without a reply, and
     two logs that answer the same request and repetition differently.
     """
-    pool = out.with_suffix(".toml")
-    _refuse(out, pool)
-    summary = Summary(cassette=out, pool=pool)
+    if out.suffix != ".jsonl":
+        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
+    summary = Summary(cassette=out, pool=out.with_suffix(".toml"))
+    _refuse(summary.cassette, summary.pool)
     rows: dict[Key, Row] = {}
-    headers: list[EvalLog] = []
+    facts: list[Mapping[str, Any]] = []
     for path in logs:
         log = _read(path)
         for row in _rows(log, path, summary):
             _add(rows, row, summary)
-        headers.append(log)
+        facts.append((log.eval.metadata or {}).get(PODIUM, {}))
     if not rows:
         raise UserError(f"No reply of a model in {_named(logs)}: there is nothing to record.")
     summary.rows = len(rows)
     summary.workers = dict(Counter(row.worker for row in rows.values()))
+    models = {row.worker: row.model for row in rows.values()}
+    files = recorded_pool(out, models, facts)
+    _refuse(*files)
     header = Header(
         created_from=tuple(path.name for path in logs),
         source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in logs),
     )
     write_cassette(out, header, rows.values())
-    models = {row.worker: row.model for row in rows.values()}
-    facts = [
-        cast(Mapping[str, Any], (log.eval.metadata or {}).get("podium", {})) for log in headers
-    ]
-    for file, text in recorded_pool(out, models, facts).items():
+    for file, text in files.items():
         file.write_text(text, encoding="utf-8")
     return summary
 
 
-def _refuse(out: Path, pool: Path) -> None:
-    if out.suffix != ".jsonl":
-        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
-    for path in (out, pool):
+def _refuse(*outputs: Path) -> None:
+    for path in outputs:
         if path.exists():
             raise UserError(f"{path} exists already: choose another name or move it away.")
 

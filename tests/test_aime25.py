@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 from inspect_ai import eval
 from inspect_ai.model import get_model
+from scripted import Heard, script
 
-import tests.scripted  # noqa: F401 - registers the provider
 from harness.errors import UserError
 from harness.records import Question
 from suites.aime25 import SUFFIX, Aime25, aime25
 from suites.fetch import data_folder, fetch_rows, local_rows, sources
-from tests.scripted import Heard, script
 
 HERE = (data_folder() / sources()["aime25"].file).is_file()
 needs_data = pytest.mark.skipif(
