@@ -104,7 +104,8 @@ def plain(text: str) -> str:
     text = text.replace("{", "(").replace("}", ")").replace("’", "'").lower()
     text = re.sub(r"(?<![\d,])(\d{1,3}(?:,\d{3})+)(?![\d,])", lambda n: n[0].replace(",", ""), text)
     text = re.sub(r"(\d)\s+x\s+(\d)", r"\1 * \2", text)
-    return re.sub(r"[ \t]+", " ", spell_out(text)).strip()
+    text = re.sub(r"(?<=[a-z])-(?=\d)|(?<=\d)-(?=[a-z]{2})", " ", spell_out(text))
+    return re.sub(r"[ \t]+", " ", text).strip()
 
 
 def without_format(text: str) -> str:

@@ -1,0 +1,87 @@
+"""Answer a question about numbers: place known facts, understand the words, work it out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.rehearsal.chat import Chat
+from harness.rehearsal.evaluate import evaluate
+from harness.rehearsal.facts import COMMON, spellings
+from harness.rehearsal.phrases import atomised, understand
+from harness.rehearsal.reading import plain, without_format
+from harness.rehearsal.reciting import Knows, read_statements, statements, substitute
+from harness.rehearsal.scratch import Number, OutOfReach, Scratch
+from harness.rehearsal.searching import Search, find_search, run_search
+from harness.rehearsal.stories import read_story
+from harness.rehearsal.trees import Node
+from harness.rehearsal.workers import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a worker came to by its own work."""
+
+    answer: str | None
+    why: str = ""
+    """Why there is no answer, in the worker's words."""
+
+
+def knowing(worker: Worker) -> Knows:
+    """Return which names a worker knows facts about."""
+    if worker.facts == "all":
+        return lambda name: True
+    common = COMMON if worker.facts == "common" else frozenset[str]()
+    return lambda name: spellings().get(name, name) in common
+
+
+def with_facts(worker: Worker, chat: Chat, text: str) -> str:
+    """Return a text with numbers for the phrases that earlier replies, or the worker, know."""
+    known = read_statements(chat.earlier)
+    if worker.facts != "none":
+        known |= read_statements(statements(text, knowing(worker)))
+    return substitute(text, known)[0] if known else text
+
+
+def calculate(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
+    """Work the question (or a subtask that is a calculation of its own) out on paper."""
+    problem = None
+    for text in (chat.subtask, chat.question):
+        problem = read_problem(worker, with_facts(worker, chat, text)) if text else None
+        if problem is not None:
+            break
+    if problem is None:
+        return Attempt(None, "I do not see a calculation that I know how to do here")
+    try:
+        value = work_out(problem, paper)
+    except OutOfReach as limit:
+        return Attempt(None, str(limit))
+    return Attempt(str(value))
+
+
+def read_problem(worker: Worker, text: str) -> Node | Search | None:
+    """Return the calculation in a text, None when there is none this worker can see."""
+    state = atomised(plain(without_format(text)))
+    search = find_search(state)
+    if search is not None:
+        return search
+    story = read_story(state) if worker.stories else None
+    node = understand(state)
+    if story is not None and (node is None or node.size() < story.size()):
+        return story
+    return node
+
+
+def work_out(problem: Node | Search, paper: Scratch) -> Number:
+    """Return the value of a problem."""
+    if isinstance(problem, Search):
+        return run_search(problem, paper)
+    return evaluate(problem, paper)
+
+
+def agreed(values: Sequence[str | None]) -> str | None:
+    """Return the value that occurs most often, the earliest among equals.
+
+    >>> agreed(["41", None, "42", "42"])
+    '42'
+    """
+    said = [value for value in values if value is not None]
+    return max(said, key=said.count) if said else None

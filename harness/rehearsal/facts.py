@@ -1,0 +1,146 @@
+"""The fact table: elements, planets, units and constants, and how people ask for them.
+
+Real facts (facts.toml). A worker that knows no facts never looks here.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+NOBLE = (2, 10, 18, 36, 54, 86, 118)
+COMMON = frozenset(
+    "hydrogen helium lithium carbon nitrogen oxygen fluorine neon sodium magnesium aluminium "
+    "silicon phosphorus sulfur chlorine potassium calcium iron copper zinc silver gold "
+    "mercury venus earth mars jupiter saturn uranus neptune".split()
+)
+"""What a generalist remembers without a table."""
+
+ATTRIBUTES = {
+    "number": r"atomic numbers?|proton numbers?|numbers? of protons|proton counts?|protons|nuclear charge"
+    r"|numbers? of electrons|electrons",
+    "period": r"period(?: numbers?)?|row",
+    "group": r"group(?: numbers?)?",
+    "mass": r"(?:relative )?atomic (?:mass|weight)(?:es|s)?|molar mass(?:es)?",
+    "symbol": r"(?:chemical )?symbols?|abbreviation",
+    "category": r"category|family|class|type of element|kind of element|classified|classification",
+    "moons": r"numbers? of (?:known |natural |confirmed )*(?:moons|satellites)|moon counts?"
+    r"|(?:known |natural )*(?:moons|satellites)",
+    "order": r"positions?(?: in order)?(?: number)?|order|ordinal(?: number| position)?|place|rank|planet number",
+    "diameter": r"diameter|size|radius",
+    "year": r"orbital period|year|time to orbit",
+    "kind": r"type of planet|kind of planet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of one element or planet, by attribute, as text."""
+
+    name: str
+    known: dict[str, str]
+
+
+def _group(number: int) -> int | None:
+    if number in (1, 2):
+        return 1 if number == 1 else 18
+    start = max(gas for gas in NOBLE if gas < number)
+    length = min(gas for gas in NOBLE if gas >= number) - start
+    column = number - start
+    if column <= 2:
+        return column
+    if length == 32 and column <= 16:
+        return None
+    return column + 18 - length
+
+
+def _category(number: int, group: int | None) -> str:
+    if group is None or number in (71, 103):
+        return "lanthanide" if number < 80 else "actinide"
+    if number in (1, 6, 7, 8, 15, 16, 34):
+        return "nonmetal"
+    if number in (5, 14, 32, 33, 51, 52):
+        return "metalloid"
+    names = {1: "alkali metal", 2: "alkaline earth metal", 17: "halogen", 18: "noble gas"}
+    if group in names:
+        return names[group]
+    return "transition metal" if group <= 12 else "post-transition metal"
+
+
+@cache
+def table() -> dict[str, object]:
+    """Return the fact file as it is written."""
+    path = Path(__file__).with_name("facts.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def elements() -> dict[str, Fact]:
+    """Return the elements by name."""
+    rows = table()["elements"]
+    assert isinstance(rows, list)
+    return {fact.name: fact for fact in (_element(n, str(row)) for n, row in enumerate(rows, 1))}
+
+
+def _element(number: int, row: str) -> Fact:
+    symbol, name, mass = row.split()
+    group = _group(number)
+    known = {
+        "symbol": symbol,
+        "number": str(number),
+        "mass": mass,
+        "period": str(1 + sum(gas < number for gas in NOBLE)),
+        "category": _category(number, group),
+    }
+    return Fact(name, {**known, "group": str(group)} if group else known)
+
+
+@cache
+def planets() -> dict[str, Fact]:
+    """Return the planets by name."""
+    rows = table()["planets"]
+    assert isinstance(rows, dict)
+    keys = ("order", "moons", "diameter", "year", "kind", "nickname")
+    return {
+        name: Fact(name, dict(zip(keys, map(str, values), strict=True)))
+        for name, values in rows.items()
+    }
+
+
+@cache
+def spellings() -> dict[str, str]:
+    """Return other spellings of names."""
+    rows = table()["spellings"]
+    assert isinstance(rows, dict)
+    return {str(other): str(name) for other, name in rows.items()}
+
+
+@cache
+def name_pattern() -> str:
+    """Return a pattern for every name of an element or planet."""
+    names = sorted({*elements(), *planets(), *spellings()}, key=len, reverse=True)
+    return r"\b(?:" + "|".join(names) + r")\b"
+
+
+def lookup(name: str, attribute: str) -> str | None:
+    """Return one fact as text, None when there is no such thing. Mercury is both: the attribute tells."""
+    name = spellings().get(name.lower(), name.lower())
+    for kind in (elements(), planets()):
+        if name in kind and attribute in kind[name].known:
+            return kind[name].known[attribute]
+    return None
+
+
+def by_symbol(symbol: str) -> str | None:
+    """Return the element with a symbol (case matters: Co is not CO)."""
+    return next((f.name for f in elements().values() if f.known["symbol"] == symbol), None)
+
+
+def attributes_in(text: str) -> list[str]:
+    """Return the attributes a text mentions."""
+    return [
+        name
+        for name, pattern in ATTRIBUTES.items()
+        if re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
+    ]

@@ -1,0 +1,233 @@
+"""Questions that range over numbers: "how many integers from 1 to 500 are divisible by 6 or 15?"
+
+A question becomes a range, conditions and what is asked of the numbers that meet them; then the
+worker looks at the numbers one by one, as far as its reach goes.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.rehearsal import number_theory as theory
+from harness.rehearsal.evaluate import evaluate, whole
+from harness.rehearsal.phrases import Rewriting
+from harness.rehearsal.scanning import matches, tests
+from harness.rehearsal.scratch import OutOfReach, Scratch
+from harness.rehearsal.trees import Node, number
+
+_A = r"#(\d+)"
+_MANY = rf"{_A}(?:(?:\s*,\s*|\s*,?\s*(?:and|or|nor|by|if|(?:but|and) not)\s+(?:(?:by|of)\s+)?)(?:both\s+)?{_A})*"
+OPEN_END = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search over a range of whole numbers."""
+
+    wanted: str
+    """`count`, `sum`, `least`, `greatest`."""
+    low: Node
+    high: Node | None
+    conditions: tuple[tuple[str, tuple[Node, ...]], ...]
+    joined: str = "all"
+    """How several divisors combine: `all`, `any`, `none`, `one`, `first only`."""
+
+
+_BOUNDS = (
+    (rf"(?:between|from|in the range|among|in the interval|numbers|integers)\s*\[?{_A}\s*(?:,\s*#\d+\s*,\s*\.\.\.\s*,|and|to|through|up to|,)\s*{_A}", 0, 0),
+    (rf"{_A}\s*(?:≤|<=)\s*[a-z]\s*(?:≤|<=)\s*{_A}", 0, 0),
+    (rf"{_A}\s*<\s*[a-z]\s*<\s*{_A}", 1, -1),
+    (rf"{_A}\s*,\s*#\d+\s*,(?:\s*#\d+\s*,)?\s*\.\.\.\s*,\s*{_A}", 0, 0),
+    (rf"{_A} (?:to|through) {_A}", 0, 0),
+)
+_UPPER = (
+    (rf"(?:less than|below|under|smaller than|fewer than|strictly less than|before|<)\s*{_A}", -1),
+    (rf"(?:at most|up to|not exceeding|no more than|no (?:larger|greater|bigger) than|not (?:greater|larger|more) than|less than or equal to|≤|do(?:es)? not exceed)\s*{_A}", 0),
+    (rf"first\s*{_A}\s*(?:positive |natural |counting )*(?:integers|numbers|whole)", 0),
+)
+_LOWER = (
+    (rf"(?:greater than|above|exceeding|more than|larger than|bigger than|over|>|after|exceeds)\s*{_A}", 1),
+    (rf"(?:at least|no less than|not less than|≥|greater than or equal to)\s*{_A}", 0),
+)
+_CONDITIONS: tuple[tuple[str, str], ...] = (
+    ("divisor count", rf"(?:exactly|precisely|has|have|with|just)\s*{_A}\s*(?:distinct |different )?(?:positive )?(?:integer )?(?:divisors|factors)"),
+    ("digit sum", rf"(?:digit sum|digits sum|sum of (?:its |the |their |whose )?digits|digits (?:add up|add|sum|adding up))\s*(?:is|of|to|equal to|equals|that is|are)?\s*(?:equal to\s*)?(?:exactly\s*)?{_A}"),
+    ("remainder", rf"remainder(?: of)?\s*{_A}[^#.]{{0,50}}(?:divided by|division by|dividing by|divide(?:s|d)? (?:it |them )?by|modulo|mod)\s*{_A}"),
+    ("remainder", rf"≡\s*{_A}\s*\(?\s*mod\s*{_A}"),
+    ("remainder", rf"leav(?:es|e|ing)\s*{_A}[^#.]{{0,40}}(?:divided by|division by|modulo|mod)\s*{_A}"),
+    ("remainder of", rf"(?:divided by|division by)\s*{_A}[^#.]{{0,30}}(?:remainder(?: is| of)?|leaves?(?: a remainder of)?)\s*{_A}"),
+    ("remainder", rf"{_A} more than a multiple of {_A}"),
+    ("coprime", rf"(?:relatively prime|coprime|co-prime)(?: to| with)\s*{_A}"),
+    ("coprime", rf"no (?:common )?(?:prime )?(?:divisor|factor)s?(?: greater than #\d+| other than #\d+)? (?:in common )?with\s*{_A}"),
+    ("square over", rf"(?:square|squared|\^\s*#\d+)\s*(?:is |exceeds|>)?\s*(?:greater than|larger than|more than|exceeds|over)?\s*{_A}(?! divis)"),
+    ("contains", rf"(?:contain|contains|containing|include|includes|with) (?:at least one |the |a )?digit\s*{_A}"),
+)
+_PLAIN = (
+    ("prime", r"\bprimes?\b(?! (?:factor|divisor))"),
+    ("composite", r"\bcomposite"),
+    ("square", r"perfect squares?\b"),
+    ("cube", r"perfect cubes?\b"),
+    ("even", r"\beven (?:positive )?(?:integer|number|whole|n\b)|\b(?:is|are) even\b"),
+    ("odd", r"\bodd (?:positive )?(?:integer|number|whole|n\b)|\b(?:is|are) odd\b"),
+    ("palindrome", r"palindrom"),
+)
+
+
+def find_search(state: Rewriting) -> Search | None:
+    """Return the search that a question asks for, None when it asks for something else."""
+    text = state.text
+    wanted = _wanted(text)
+    if wanted is None:
+        return None
+    conditions, rest = _conditions(text, state.atoms)
+    divisors, joined, rest = _divisors(rest, state.atoms)
+    if divisors:
+        conditions.append(("divisible", divisors))
+    low, high = _range(rest, state.atoms)
+    unbounded = high is None and wanted in ("count", "sum", "greatest")
+    if not conditions or unbounded:
+        return None
+    return Search(wanted, low or number(1), high, tuple(conditions), joined)
+
+
+def _wanted(text: str) -> str | None:
+    for wanted, pattern in (
+        ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
+        ("sum", r"\bsum of (?:all |the |every )|add (?:up )?all|total of all"),
+        ("least", r"smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest|minimum|first positive"),
+        ("greatest", r"largest|greatest (?:integer|number|whole|prime|multiple|n\b|#\d+ digit)|biggest|highest"),
+    ):
+        if re.search(pattern, text):
+            return wanted
+    found = re.search(r"(?:what|which|find|determine) (?:is )?(?:the )?(?:positive )?(?:integer|number)\b", text)
+    return "least" if found else None
+
+
+def _conditions(text: str, atoms: Sequence[Node]) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
+    found: list[tuple[str, tuple[Node, ...]]] = []
+    for name, pattern in _CONDITIONS:
+        for match in list(re.finditer(pattern, text)):
+            parts = tuple(atoms[int(mark)] for mark in match.groups() if mark)
+            found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
+            text = text.replace(match[0], " ; ", 1)
+    many = re.search(rf"remainders?(?: of)?\s*({_MANY})[^#.]{{0,60}}by\s*({_MANY})", text)
+    if many:
+        left, right = (re.findall(_A, many[group]) for group in (1, 4))
+        if len(left) == len(right):
+            found += [
+                ("remainder", (atoms[int(r)], atoms[int(m)]))
+                for r, m in zip(left, right, strict=True)
+            ]
+            text = text.replace(many[0], " ; ", 1)
+    found += [(name, ()) for name, pattern in _PLAIN if re.search(pattern, text)]
+    return found, text
+
+
+def _divisors(text: str, atoms: Sequence[Node]) -> tuple[tuple[Node, ...], str, str]:
+    spans = list(
+        re.finditer(
+            rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+"
+            rf"(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ of)?\s*({_MANY})",
+            text,
+        )
+    )
+    if not spans:
+        return (), "all", text
+    divisors = tuple(atoms[int(mark)] for span in spans for mark in re.findall(_A, span[1]))
+    rest = text
+    for span in spans:
+        rest = rest.replace(span[0], " ; ", 1)
+    return divisors, _joined(text, atoms), rest
+
+
+def _joined(text: str, atoms: Sequence[Node]) -> str:
+    exactly = re.search(r"exactly #(\d+) of", text)
+    if (exactly and atoms[int(exactly[1])].value == 1) or "but not both" in text:
+        return "one"
+    if re.search(r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: either)?[^.]*\bor\b|by none", text):
+        return "none"
+    if re.search(r"but (?:are |is )?(?:not|no)\b|and not\b|yet not", text):
+        return "first only"
+    if re.search(r"\bnot (?:divisible|(?:a )?multiples?)", text):
+        return "none"
+    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{_A} or\b|,\s*or\b", text)
+    return "any" if joins else "all"
+
+
+def _range(text: str, atoms: Sequence[Node]) -> tuple[Node | None, Node | None]:
+    for pattern, up, down in _BOUNDS:
+        found = re.search(pattern, text)
+        if found:
+            strict = bool(re.search(r"strictly between|exclusive", text))
+            return (
+                _shifted(atoms[int(found[1])], up + strict),
+                _shifted(atoms[int(found[2])], down - strict),
+            )
+    wide = re.search(rf"{_A}\s*digit\b", text)
+    if wide and atoms[int(wide[1])].value in (1, 2, 3, 4, 5):
+        digits = int(atoms[int(wide[1])].value)
+        return number(10 ** (digits - 1)), number(10**digits - 1)
+    low = next((_shifted(atoms[int(m[1])], by) for p, by in _LOWER if (m := re.search(p, text))), None)
+    high = next((_shifted(atoms[int(m[1])], by) for p, by in _UPPER if (m := re.search(p, text))), None)
+    return low, high
+
+
+def _shifted(node: Node, by: int) -> Node:
+    return Node("sum", (node, number(by))) if by else node
+
+
+def run_search(search: Search, paper: Scratch) -> int:
+    """Look at the numbers one by one; raise `OutOfReach` when there are too many to look at."""
+    paper.learnt("search")
+    low = whole(evaluate(search.low, paper))
+    high = OPEN_END if search.high is None else whole(evaluate(search.high, paper))
+    conditions = [
+        (name, [whole(evaluate(part, paper)) for part in parts]) for name, parts in search.conditions
+    ]
+    for name, _ in conditions:
+        paper.learnt(name)
+    if search.high is None and search.wanted == "least" and _only_remainders(conditions):
+        pairs = [(values[0], values[1]) for name, values in conditions if name == "remainder"]
+        pairs += [(0, m) for name, values in conditions if name == "divisible" for m in values]
+        if all(modulus > 0 for _, modulus in pairs) and low <= 1:
+            return theory.congruences(pairs, paper) or _product_of_moduli(pairs)
+    return _scan(search, (low, high), conditions, paper)
+
+
+def _only_remainders(conditions: Sequence[tuple[str, Sequence[int]]]) -> bool:
+    names = [name for name, _ in conditions]
+    return "remainder" in names and all(name in ("remainder", "divisible") for name in names)
+
+
+def _product_of_moduli(pairs: Sequence[tuple[int, int]]) -> int:
+    product = 1
+    for _, modulus in pairs:
+        product *= modulus
+    return product
+
+
+def _scan(
+    search: Search, span: tuple[int, int], conditions: list[tuple[str, list[int]]], paper: Scratch
+) -> int:
+    low, high = span
+    wanted = tests(conditions, search.joined, paper)
+    if search.wanted == "least":
+        found = next(matches(range(low, min(high, low + paper.reach) + 1), wanted), None)
+        return _landed(found, conditions, paper)
+    paper.search(high - low + 1)
+    if search.wanted == "greatest":
+        found = next(matches(range(high, low - 1, -1), wanted), None)
+        return _landed(found, conditions, paper)
+    hits = list(matches(range(low, high + 1), wanted))
+    paper.note(f"Going through {low} to {high}: {', '.join(map(str, hits[:6]))}, and so on.")
+    result = len(hits) if search.wanted == "count" else sum(hits)
+    slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in conditions)
+    cost = (len(hits) / 4 if slow else 3) + (len(hits) / 8 if search.wanted == "sum" else 0)
+    return int(paper.hold(result, cost + 2 * len(conditions)))
+
+
+def _landed(found: int | None, conditions: Sequence[object], paper: Scratch) -> int:
+    if found is None:
+        raise OutOfReach("I looked as far as I could and found none")
+    paper.note(f"{found} is the one that meets every condition.")
+    return int(paper.hold(found, 3 + 2 * len(conditions)))

@@ -1,0 +1,75 @@
+"""Who the rehearsal workers are: what each has learnt, how far it reaches, how it slips and speaks.
+
+Every number here is a property of a program, not of a question: vocabulary, digits, steps, slips.
+Pools may override `slip` and `verbosity` (model arguments); skills belong to the worker.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.errors import UserError
+
+Facts = Literal["none", "common", "all"]
+Manner = Literal["solve", "recite", "verify", "format", "plan"]
+
+ARITHMETIC = frozenset({"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"})
+SCHOOL = ARITHMETIC | {
+    "common divisor", "common multiple", "digit sum", "digit count", "factorial", "binomial", "logarithm",
+    "arithmetic series", "search", "divisible", "even", "odd", "square", "prime",
+}  # fmt: skip
+SCHOLARLY = SCHOOL | {"divisor count", "base conversion", "base reading", "geometric series", "remainder"}
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One worker program with its parameters."""
+
+    name: str
+    manner: Manner = "solve"
+    slip: float = 0.01
+    """Slips per elementary operation at temperature 1."""
+    digits: int = 60
+    reach: int = 20_000
+    knows: frozenset[str] = field(default_factory=frozenset[str])
+    """Operations learnt; empty means all, `{"nothing"}` means none."""
+    floats: bool = False
+    facts: Facts = "none"
+    formulas: bool = False
+    stories: bool = False
+    """Reads word problems about prices, rates and rows."""
+    families: int = 0
+    """How many families of programs it can write, commonest first."""
+    code_slip: float = 0.0
+    """Slips per line of a program."""
+    passes: int = 1
+    """How often it works a problem out; two results that differ are settled by a third."""
+    verbosity: float = 1.0
+    prose: bool = False
+    """Ends in prose ("So it is 42.") rather than in the asked form."""
+    latency_s: float = 1.0
+    tokens_per_s: float = 80.0
+
+
+NOTHING = frozenset({"nothing"})
+
+WORKERS: dict[str, Worker] = {
+    worker.name: worker
+    for worker in (
+        Worker("abacus", slip=0.012, digits=400, stories=True, verbosity=1.0, latency_s=0.6, tokens_per_s=120),
+        Worker("scribe", slip=0.03, digits=12, knows=ARITHMETIC, families=99, code_slip=0.008, verbosity=1.2, latency_s=1.2, tokens_per_s=90),
+        Worker("scholar", manner="recite", slip=0.004, knows=NOTHING, facts="all", formulas=True, verbosity=1.5, latency_s=0.9, tokens_per_s=100),
+        Worker("sage", slip=0.012, digits=30, reach=400, knows=SCHOLARLY, facts="common", formulas=True, stories=True, passes=2, families=14, code_slip=0.012, verbosity=4.0, latency_s=3.0, tokens_per_s=45),
+        Worker("swift", slip=0.04, digits=16, reach=120, knows=SCHOOL, floats=True, facts="common", formulas=True, families=9, code_slip=0.04, verbosity=0.3, prose=True, latency_s=0.2, tokens_per_s=250),
+        Worker("planner", manner="plan", slip=0.03, digits=12, reach=100, knows=ARITHMETIC, verbosity=1.5, latency_s=1.0, tokens_per_s=100),
+        Worker("verifier", manner="verify", slip=0.01, digits=60, reach=2000, knows=SCHOLARLY, families=9, code_slip=0.012, verbosity=2.0, latency_s=1.5, tokens_per_s=80),
+        Worker("formatter", manner="format", slip=0.0, knows=NOTHING, verbosity=0.2, latency_s=0.2, tokens_per_s=200),
+    )
+}  # fmt: skip
+
+
+def find_worker(name: str) -> Worker:
+    """Return a worker by name; UserError lists the known ones."""
+    if name not in WORKERS:
+        known = ", ".join(WORKERS)
+        raise UserError(f"There is no rehearsal worker {name!r}; known workers: {known}.")
+    return WORKERS[name]
