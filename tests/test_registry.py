@@ -1,0 +1,75 @@
+"""Inspect alone runs our suites and systems: by installed name, and by file in a checkout."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from installed import ROOT, Installed
+
+DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
+
+FOUND = """
+import json, sys
+from inspect_ai._util.entrypoints import ensure_entry_points
+from inspect_ai._util.registry import registry_lookup
+ensure_entry_points()
+names = [name.split(" ") for name in sys.argv[1:]]
+print(json.dumps([name for kind, name in names if registry_lookup(kind, name) is None]))
+"""
+"""Inspect has no public question "is this name registered?"; asking by an eval takes 4 s a name."""
+
+
+def only_log(folder: Path) -> EvalLog:
+    (info,) = list_eval_logs(str(folder))
+    return read_eval_log(info)
+
+
+def test_a_suite_and_a_system_run_by_their_installed_names(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    asked = "inspect eval suites/practice_integer --solver baselines/moa_lite -S pool=rehearsal"
+    rest = "--model none --limit 1 --display plain --log-dir logs"
+    done = podium_wheel.run(*asked.split(), *rest.split(), cwd=tmp_path)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    log = only_log(tmp_path / "logs")
+    assert log.status == "success"
+    assert log.eval.task_registry_name == "suites/practice_integer"
+    assert log.eval.solver == "baselines/moa_lite"
+    assert log.eval.solver_args == {"pool": "rehearsal"}
+    assert log.results is not None
+    assert log.results.completed_samples == 1
+
+
+def test_inspect_finds_every_suite_and_system(podium_wheel: Installed, tmp_path: Path) -> None:
+    from baselines import SYSTEMS as BASELINES
+    from conductor import SYSTEMS as CONDUCTORS
+    from suites import SUITES
+
+    tasks = [f"task suites/{name.replace('-', '_')}" for name in SUITES]
+    solvers = [f"solver {manifest.solver}" for manifest in {**BASELINES, **CONDUCTORS}.values()]
+    done = podium_wheel.run(podium_wheel.python, "-c", FOUND, *tasks, *solvers, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert "Unexpected exception" not in done.stderr
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"no data folder at {DATA}; set PODIUM_DATA")
+def test_file_paths_work_in_a_checkout(tmp_path: Path) -> None:
+    asked = "inspect_ai eval suites/aime25.py@aime25 --solver baselines/single.py@single"
+    worker = "-S pool=recorded-aime25 -S worker=r1-distill-1.5b --model none --limit 1"
+    rest = f"{worker} --display plain --log-dir {tmp_path}"
+    done = subprocess.run(
+        [sys.executable, "-m", *asked.split(), *rest.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    log = only_log(tmp_path)
+    assert log.status == "success"
+    assert log.eval.task_file == "suites/aime25.py"
