@@ -18,9 +18,10 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from harness.cassette import Header, Key, Row, Tokens, write_cassette
 from harness.errors import UserError
 from harness.logs import PODIUM
-from harness.pool import GRADER, usage_of
+from harness.pool import GRADER
 from harness.recorded_pool import recorded_pool
 from harness.replicate import request_digest
+from harness.usage import usage_from
 
 
 @dataclass(slots=True)
@@ -123,7 +124,7 @@ def _sample_rows(sample: EvalSample, path: Path, summary: Summary) -> Iterator[R
 def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Row:
     if event.output.message.tool_calls:
         raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
-    usage = usage_of(event.output)
+    usage = usage_from(event.output.usage)
     worker, digest, epoch, occurrence = key
     return Row(
         worker=worker,

@@ -1,113 +1,23 @@
 """A cassette replays what was really drawn, and nothing else."""
 
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
-from inspect_ai.model import ChatMessageUser, Model, get_model
-from inspect_ai.solver import Solver, generate, solver
+from inspect_ai.model import ChatMessageUser, get_model
+from inspect_ai.solver import generate
 from scripted import Heard, script
+from tiny_run import LONG, QUESTIONS, calls, compare, draw, five_votes, live, model_events, sit
 
 from harness.cassette import read_cassette
 from harness.errors import CassetteMiss, PodiumError, UserError
-from harness.execute import execute
 from harness.pool import Pool, pool_models
 from harness.pool_file import read_pool
-from harness.prices import Book, Price, read_book
+from harness.prices import read_book
 from harness.record import record
-from harness.records import Answer, Question
 from harness.replicate import Replicate, request_digest
-from harness.solver import as_solver
-from harness.workflow import Step, Workflow
-
-LONG = "A long question, so that the log keeps it as an attachment. " * 40
-SAGE = {
-    "model": "scripted/sage",
-    "price": "acme/sage",
-    "card": 'wise, "slow"',
-    "knowledge_cutoff": "2024-06 (card)",
-    "config": {"temperature": 0.5},
-}
-RATES = {"acme/sage": Price(input=Decimal("1.25"), output=Decimal(10))}
-BOOK = Book(name="acme", date="2026-01-01", source="a test", prices=RATES, sha256="0" * 64)
-QUESTIONS = {"q-1": "What is 1 + 1?", "q-2": LONG}
-
-
-def draw(heard: Heard) -> str:
-    """Say something else for every worker, question, epoch and repetition."""
-    return f"{heard.worker} {len(heard.last)} {heard.epoch} {heard.occurrence}"
-
-
-def plan() -> Workflow:
-    """Ask one worker twice with the same request, then another who reads both."""
-    return Workflow((Step("sage"), Step("sage"), Step("clerk", "Compare.", reads="all")))
-
-
-@solver
-def compare() -> Solver:
-    async def answer(question: Question, pool: Pool) -> Answer:
-        return await execute(plan(), question, pool)
-
-    return as_solver(answer)
-
-
-@solver
-def five_votes() -> Solver:
-    async def answer(question: Question, pool: Pool) -> Answer:
-        return await execute(Workflow(tuple(Step("sage") for _ in range(5))), question, pool)
-
-    return as_solver(answer)
-
-
-def sit(models: dict[str, Model], log_dir: Path, solving: Solver, epochs: int = 2) -> EvalLog:
-    """Run a tiny eval whose header says about its workers what `podium run` says."""
-    samples = [Sample(id=name, input=text, target="2") for name, text in QUESTIONS.items()]
-    task = Task(
-        dataset=MemoryDataset(samples, name="tiny"),
-        solver=solving,
-        epochs=epochs,
-        metadata={"podium": {"workers": {"sage": SAGE}, "prices": BOOK.as_json()}},
-    )
-    (log,) = eval(
-        task,
-        model=None,
-        model_roles={**models},
-        log_dir=str(log_dir),
-        display="none",
-    )
-    assert log.status == "success", log.error
-    return log
-
-
-def live() -> dict[str, Model]:
-    return {
-        name: get_model(script(name, draw), role=name, memoize=False) for name in ("sage", "clerk")
-    }
-
-
-def model_events(log: EvalLog) -> list[tuple[str, ModelEvent]]:
-    """Return the calls of a log in the order of samples and calls."""
-    samples = sorted(log.samples or [], key=lambda sample: (str(sample.id), sample.epoch))
-    return [
-        (f"{sample.id} {sample.epoch}", event)
-        for sample in samples
-        for event in sample.events
-        if isinstance(event, ModelEvent)
-    ]
-
-
-def calls(log: EvalLog) -> list[tuple[object, ...]]:
-    """Return what each call said and cost."""
-    rows: list[tuple[object, ...]] = []
-    for sample, event in model_events(log):
-        usage = event.output.usage
-        tokens = usage and (usage.input_tokens, usage.output_tokens, usage.total_tokens)
-        rows.append((sample, event.role, event.output.completion, tokens, event.output.stop_reason))
-    return rows
 
 
 @pytest.fixture(scope="module")
@@ -248,9 +158,7 @@ def test_two_logs_that_contradict_each_other_are_both_named(tmp_path: Path) -> N
         return "otherwise " + draw(heard)
 
     first = sit(live(), tmp_path / "1", compare(), epochs=1)
-    changed = {
-        name: get_model(script(name, otherwise), role=name, memoize=False) for name in live()
-    }
+    changed = {name: get_model(script(name, otherwise), memoize=False) for name in live()}
     second = sit(changed, tmp_path / "2", compare(), epochs=1)
     with pytest.raises(UserError) as refused:
         record([Path(first.location), Path(second.location)], tmp_path / "both.jsonl")
@@ -282,8 +190,8 @@ def test_a_sample_that_failed_is_counted_and_left_out(tmp_path: Path) -> None:
             raise RuntimeError("down")
         return draw(heard)
 
-    models = {**live(), "clerk": get_model(script("clerk-2", draw), role="clerk", memoize=False)}
-    models["sage"] = get_model(script("sage-2", fail), role="sage", memoize=False)
+    models = {**live(), "clerk": get_model(script("clerk-2", draw), memoize=False)}
+    models["sage"] = get_model(script("sage-2", fail), memoize=False)
     samples = [Sample(id=name, input=text, target="2") for name, text in QUESTIONS.items()]
     task = Task(dataset=MemoryDataset(samples), solver=compare(), fail_on_error=False)
     (log,) = eval(task, model=None, model_roles={**models}, log_dir=str(tmp_path), display="none")

@@ -14,10 +14,11 @@ from inspect_ai.model import ChatMessageUser, get_model
 import suites._registry  # noqa: F401 - as in every process in which podium is installed
 from harness.cassette import open_cassette
 from harness.errors import CassetteMiss, UserError
-from harness.pool import Pool, pool_models, usage_of
+from harness.pool import Pool, pool_models
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import Usage
+from harness.usage import usage_from
 from suites.aime25 import Aime25, aime25
 from suites.fetch import data_folder, local_rows, sources
 from suites.import_saturn import NAME, WORKERS, saturn_cassette
@@ -140,7 +141,7 @@ def test_a_replayed_eval_gives_the_recorded_accuracy_and_tokens(
     right = sum((sample.scores or {})["podium"].as_float() for sample in samples)
     abstained = sum(pair[0] == worker for pair in DISAGREEMENTS)
     assert right == RIGHT[worker] - abstained
-    tokens = sum((usage_of(sample.output) or Usage() for sample in samples), Usage())
+    tokens = sum((usage_from(sample.output.usage) or Usage() for sample in samples), Usage())
     recorded = [row for row in rows() if WORKERS[row["model"]] == worker]
     assert tokens.output == sum(row["out_tokens"] for row in recorded)
     assert tokens.input == sum(row["in_tokens"] for row in recorded)
