@@ -23,6 +23,8 @@ from harness.system import Manifest
 from harness.task import as_task, pick
 
 SINGLE = "single"
+ANY_SINGLE = "single:<worker>"
+"""The one manifest of all single workers."""
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
 PROMPTED = "conductor-prompted"
@@ -34,7 +36,7 @@ class Catalogue:
 
     suites: Mapping[str, Suite[Any]]
     systems: Mapping[str, Manifest]
-    """Keyed by table name; `single` stands for every `single:<worker>`."""
+    """Keyed by table name; one manifest, `single:<worker>`, serves all single workers."""
     solver: Callable[[str, Mapping[str, Any]], Solver]
     """Registry name and plain arguments -> solver."""
     parameters: Callable[[str], Collection[str]]
@@ -99,28 +101,32 @@ def chosen_systems(request: Request, catalogue: Catalogue, spec: PoolSpec) -> li
 
 def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     """Return why a system cannot run on a pool, in one sentence; None when it can."""
-    head, _, worker = name.partition(":")
-    if head not in catalogue.systems or (worker and head != SINGLE):
+    if manifest_key(name) not in catalogue.systems:
         known = ", ".join(sorted(catalogue.systems))
         return f"There is no system {name!r}; known systems: {known}."
-    if head == SINGLE:
-        spec.worker(worker)
-    if head == PROMPTED and spec.conductor is None:
+    if manifest_key(name) == ANY_SINGLE:
+        spec.worker(name.partition(":")[2])
+    if name == PROMPTED and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    if spec.label == "recorded" and not catalogue.systems[head].recorded:
+    if spec.label == "recorded" and not catalogue.systems[manifest_key(name)].recorded:
         return (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
         )
-    if head == ORACLE and spec.label == "live":
+    if name == ORACLE and spec.label == "live":
         return f"{ORACLE} tries many plans, which costs real money: use a rehearsal or a recorded pool."
     return None
 
 
 def _default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
     """Return every system that fits the pool, single workers first."""
-    names = [SINGLE, *(name for name in catalogue.systems if name != SINGLE)]
-    return [name for name in names if name == SINGLE or not refusal(name, catalogue, spec)]
+    others = [name for name in catalogue.systems if name != ANY_SINGLE]
+    return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
+
+
+def manifest_key(system: str) -> str:
+    """Return the key of a system's manifest: one manifest serves every `single:NAME`."""
+    return ANY_SINGLE if system.startswith(f"{SINGLE}:") else system
 
 
 def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
@@ -132,7 +138,7 @@ def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
 
 def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
     """Return the entry of one system on one suite."""
-    manifest = catalogue.systems[system.partition(":")[0]]
+    manifest = catalogue.systems[manifest_key(system)]
     return Entry(
         suite=suite,
         system=system,
@@ -175,7 +181,6 @@ class Facts:
 
 def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
     """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
-    slots = (*facts.spec.workers, *([facts.spec.conductor] if facts.spec.conductor else []))
     return {
         "system": row.system,
         "args": dict(row.args),
@@ -196,7 +201,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
                 "config": slot.config.model_dump(exclude_none=True),
                 "args": slot.args,
             }
-            for slot in slots
+            for slot in facts.spec.slots
         },
         "box": facts.box_name,
         "seed": experiment.seed,

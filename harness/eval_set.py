@@ -17,8 +17,8 @@ from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnk
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
 
-from harness.pool import SPEND, Spend
 from harness.prices import Book
+from harness.spend import SPEND, Spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,14 @@ class Outcome:
 def run_tasks(
     tasks: Sequence[Task], models: Mapping[str, Model], book: Book, settings: Settings
 ) -> Outcome:
-    """Run tasks over a pool's models, or finish what an earlier attempt left."""
+    """Run tasks over a pool's models, or finish what an earlier attempt left.
+
+    Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
+    """
     spend = Spend(book=book, limit=settings.max_usd, spent=settings.already_spent)
     token = SPEND.set(spend)
     try:
-        finished, logs = inspect_eval_set(
+        _, logs = inspect_eval_set(
             list(tasks),
             log_dir=str(settings.log_dir),
             model=None,
@@ -59,7 +62,6 @@ def run_tasks(
             limit=settings.limit,
             display=cast(Any, settings.display),
             retry_attempts=0,
-            retry_immediate=False,  # says the same as no attempts, without a warning
             continue_on_fail=True,
             retry_cleanup=False,
             log_buffer=1,
@@ -69,6 +71,9 @@ def run_tasks(
         )
     finally:
         SPEND.reset(token)
+    if any(log.status == "cancelled" for log in logs):
+        raise KeyboardInterrupt  # Inspect swallows Ctrl-C, and calls a cancelled set a success
+    finished = all(log.status == "success" for log in logs)
     return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
+from harness.compose import manifest_key
 from harness.errors import UserError
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
@@ -46,7 +47,7 @@ def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:
     if name is None:
         rows = [(row.name, row.calls, row.solver, row.summary) for row in systems.values()]
         return _columns(("system", "calls", "Inspect solver", "what it does"), rows)
-    manifest = _named(systems, name.partition(":")[0], "system")
+    manifest = _named(systems, manifest_key(name), "system")
     lines = [
         manifest.name,
         f"  solver      {manifest.solver}",
@@ -63,14 +64,13 @@ def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:
 
 def show_workers(spec: PoolSpec, book: Book) -> str:
     """Return a pool's workers with what identifies and what prices them."""
-    slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
     rows = [
         (slot.name, slot.model, _price(slot, book), slot.knowledge_cutoff, _settings(slot))
-        for slot in slots
+        for slot in spec.slots
     ]
     heads = ("worker", "model", "$/Mtok in, out", "knowledge cutoff", "settings")
     title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
-    cards = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in slots if slot.card]
+    cards = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
     return "\n".join((title, "", _columns(heads, rows), "", *cards))
 
 

@@ -7,45 +7,21 @@ A `Pool` serves one sample: it numbers the sample's requests (see harness/replic
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from decimal import Decimal
 
-from inspect_ai.model import ChatMessage, Model, ModelOutput, get_model, model_roles
+from inspect_ai.model import ChatMessage, Model, get_model, model_roles
 from inspect_ai.util import LimitExceededError, span
 
-from harness.errors import PodiumError, SpendLimit, UserError, WorkerError
+from harness.errors import PodiumError, UserError, WorkerError
 from harness.pool_file import PoolSpec, WorkerSpec
-from harness.prices import Book, cost
-from harness.records import Reply, Usage
+from harness.records import Reply
 from harness.replicate import CURRENT, Replicate, request_digest
+from harness.spend import SPEND, Spend
+from harness.usage import usage_from
 
 CONDUCTOR = "conductor"
 GRADER = "grader"
-
-
-@dataclass(slots=True)
-class Spend:
-    """Dollars spent by a run, checked before each call; all its samples share one object."""
-
-    book: Book
-    limit: Decimal | None = None
-    spent: Decimal = Decimal(0)
-
-    def check(self) -> None:
-        """Raise `SpendLimit` when nothing may be spent any more."""
-        if self.limit is not None and self.spent >= self.limit:
-            raise SpendLimit(
-                f"${self.spent:.4f} of --max-usd {self.limit} is spent; run the same command with "
-                "a larger --max-usd to continue, finished questions are not asked again."
-            )
-
-    def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
-        """Count one call and return its price; None when it has no price."""
-        price = self.book.prices.get(price_ref)
-        usd = cost(usage, price) if usage is not None and price is not None else None
-        self.spent += usd or 0
-        return usd
 
 
 @dataclass(slots=True)
@@ -74,12 +50,14 @@ class Pool:
         paid for any more.
         """
         model = self._model(worker)
-        if self.spend:
-            self.spend.check()
+        price_ref = self.spec.worker(worker).price_ref if self.spec else str(model)
+        allowance = self.spend.allowance(price_ref) if self.spend else nullcontext()
         token = CURRENT.set(self._number(worker, messages))
         try:
-            async with span(step, type="workflow_step"):
+            async with span(step, type="workflow_step"), allowance:
                 output = await model.generate(list(messages))
+                usage = usage_from(output.usage)
+                usd = self.spend.add(price_ref, usage) if self.spend else None
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
@@ -87,9 +65,6 @@ class Pool:
             raise WorkerError(f"{worker} ({model}) gave no reply: {reason[0]}") from error
         finally:
             CURRENT.reset(token)
-        usage = usage_of(output)
-        price_ref = self.spec.worker(worker).price_ref if self.spec else str(model)
-        usd = self.spend.add(price_ref, usage) if self.spend else None
         return Reply(worker=worker, text=output.completion, usage=usage, usd=usd)
 
     def _model(self, worker: str) -> Model:
@@ -105,35 +80,21 @@ class Pool:
         return Replicate(epoch=self.epoch, occurrence=occurrence)
 
 
-def usage_of(output: ModelOutput) -> Usage | None:
-    """Return the tokens a provider reported, None when it reported none."""
-    if output.usage is None:
-        return None
-    return Usage(
-        input=output.usage.input_tokens,
-        output=output.usage.output_tokens,
-        cache_read=output.usage.input_tokens_cache_read or 0,
-        cache_write=output.usage.input_tokens_cache_write or 0,
-        reasoning=output.usage.reasoning_tokens or 0,
-    )
-
-
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's Inspect model, in its role; only rehearsal workers take seed and time."""
+    """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
+
+    Without a role: `get_model(..., role=NAME)` would return the model that an earlier eval of this
+    process had in that role. Inspect gives each role a copy of its own when an eval starts.
+    """
     arguments = dict(slot.args)
     if slot.provider == "rehearsal":
         arguments |= {"seed": seed, "time_scale": time_scale}
-    return get_model(slot.model, role=slot.name, config=slot.config, **arguments)
+    return get_model(slot.model, config=slot.config, **arguments)
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
     """Return one model per slot, by role name, conductor included: Inspect's `model_roles`."""
-    slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
-    return {slot.name: slot_model(slot, seed, time_scale) for slot in slots}
-
-
-SPEND: ContextVar[Spend | None] = ContextVar("podium_spend", default=None)
-"""The meter of the run in progress, set by harness/run.py around Inspect's eval set."""
+    return {slot.name: slot_model(slot, seed, time_scale) for slot in spec.slots}
 
 
 def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
@@ -144,11 +105,15 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     if spec is None:
         models = roles
     else:
-        slots = (*spec.workers, *([spec.conductor] if spec.conductor else []))
-        models = {slot.name: roles.get(slot.name) or slot_model(slot) for slot in slots}
+        models = {slot.name: roles.get(slot.name) or _absent_role(slot) for slot in spec.slots}
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=SPEND.get())
     if not pool.workers:
         raise UserError(
             "There are no workers: name a pool (-S pool=rehearsal) or give --model-role NAME=MODEL."
         )
     return pool
+
+
+def _absent_role(slot: WorkerSpec) -> Model:
+    """Return the model of a slot for which the running eval has no role; its calls get the role."""
+    return get_model(slot.model, role=slot.name, config=slot.config, memoize=False, **slot.args)

@@ -82,10 +82,14 @@ class PoolSpec(BaseModel):
         """The workers' names in file order: the order of `Model 0, Model 1, ...`."""
         return tuple(worker.name for worker in self.workers)
 
+    @property
+    def slots(self) -> tuple[WorkerSpec, ...]:
+        """The workers and, where there is one, the conductor: every model a run may call."""
+        return (*self.workers, self.conductor) if self.conductor else self.workers
+
     def worker(self, name: str) -> WorkerSpec:
         """Return a worker (or the conductor) by name; UserError lists the known ones."""
-        slots = (*self.workers, *([self.conductor] if self.conductor else []))
-        for worker in slots:
+        for worker in self.slots:
             if worker.name == name:
                 return worker
         known = ", ".join(self.names)

@@ -21,15 +21,10 @@ SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAM
 They are asked for a connection instead of being constructed, which could start a server."""
 
 
-def slots(spec: PoolSpec, conductor: bool = True) -> tuple[WorkerSpec, ...]:
-    """Return the slots a run will call: the workers and, if wanted, the conductor."""
-    return (*spec.workers, *([spec.conductor] if conductor and spec.conductor else []))
-
-
 def problems(spec: PoolSpec, book: Book, conductor: bool = True) -> list[str]:
     """Return every reason why this pool cannot be run and paid for, one sentence each."""
     found: list[str] = []
-    for slot in slots(spec, conductor):
+    for slot in spec.slots if conductor else spec.workers:
         found.extend(_model_problems(slot))
         if spec.label == "live" and slot.price_ref not in book.prices:
             found.append(
@@ -41,7 +36,7 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True) -> list[str]:
 
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
     """Return the slots whose calls will have no dollar figure."""
-    return [slot.name for slot in slots(spec) if slot.price_ref not in book.prices]
+    return [slot.name for slot in spec.slots if slot.price_ref not in book.prices]
 
 
 def package_problems() -> list[str]:

@@ -145,14 +145,13 @@ def _chosen_late(suite: Suite[Any], systems: Sequence[str], experiment: Experime
 def _arguments(
     bench: _Bench, suite: Suite[Any], system: str, experiment: Experiment
 ) -> dict[str, Any]:
-    head, _, worker = system.partition(":")
-    if head == SINGLE:
-        return {"worker": worker}
-    if head == BEST_SINGLE:
+    if system.startswith(f"{SINGLE}:"):
+        return {"worker": system.partition(":")[2]}
+    if system == BEST_SINGLE:
         return _select(bench, suite)
-    if head == ORACLE:
+    if system == ORACLE:
         return _oracle(bench, suite, experiment)
-    takes_seed = "seed" in bench.catalogue.parameters(bench.catalogue.systems[head].solver)
+    takes_seed = "seed" in bench.catalogue.parameters(bench.catalogue.systems[system].solver)
     return {"seed": bench.request.seed} if takes_seed else {}
 
 

@@ -22,9 +22,10 @@ from scripted import Heard, scripted_pool
 
 from harness.errors import SpendLimit, UserError, WorkerError
 from harness.execute import Budget, execute
-from harness.pool import Pool, Spend
+from harness.pool import Pool
 from harness.prices import Book, Price
 from harness.records import Answer, Question
+from harness.spend import Spend
 from harness.workflow import REPLIES, Malformed, Reads, Step, Workflow, check
 
 QUESTION = Question(id="q1", text="What is 6 times 7?", kind="integer")

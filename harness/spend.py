@@ -1,0 +1,74 @@
+"""Dollars spent by a run, and the promise that `--max-usd` is not passed.
+
+Calls in flight have no price yet. So each one holds back what the dearest call of that worker has
+cost so far, a worker's first call goes alone, and a call that could pass the limit is not made. The
+limit can be passed only by as much as a call is dearer than all before it.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import anyio
+
+from harness.errors import SpendLimit
+from harness.prices import Book, cost
+from harness.records import Usage
+
+
+@dataclass(slots=True)
+class Spend:
+    """The meter of one run; all its samples share one object."""
+
+    book: Book
+    limit: Decimal | None = None
+    spent: Decimal = Decimal(0)
+    _held: Decimal = Decimal(0)
+    _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
+    _settled: anyio.Event | None = None
+
+    @asynccontextmanager
+    async def allowance(self, price_ref: str) -> AsyncIterator[None]:
+        """Hold back what a call may cost while it is in flight; wait while too much is held.
+
+        Raises `SpendLimit` when the call could pass the limit even if nothing else were in flight.
+        """
+        held = Decimal(0) if self.limit is None else await self._hold(price_ref, self.limit)
+        try:
+            yield
+        finally:
+            self._held -= held
+            if self._settled:
+                self._settled.set()
+                self._settled = None
+
+    def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
+        """Count one finished call and return its price; None when it has none."""
+        price = self.book.prices.get(price_ref)
+        usd = cost(usage, price) if usage is not None and price is not None else None
+        if usd is not None:
+            self.spent += usd
+            self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, Decimal(0)))
+        return usd
+
+    async def _hold(self, price_ref: str, limit: Decimal) -> Decimal:
+        while True:
+            left = limit - self.spent
+            expected = self._dearest.get(price_ref, left)
+            if left <= 0 or expected > left:
+                raise SpendLimit(
+                    f"${self.spent:.4f} of --max-usd {limit} is spent, and the next call could pass "
+                    "it; run the same command with a larger --max-usd to continue, finished "
+                    "questions are not asked again."
+                )
+            if self._held + expected <= left:
+                self._held += expected
+                return expected
+            self._settled = self._settled or anyio.Event()
+            await self._settled.wait()
+
+
+SPEND: ContextVar[Spend | None] = ContextVar("podium_spend", default=None)
+"""The meter of the run in progress, set around Inspect's eval set."""
