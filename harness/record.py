@@ -40,6 +40,15 @@ class Summary:
     workers: dict[str, int] = field(default_factory=dict[str, int])
     """Rows per worker."""
 
+    def __str__(self) -> str:
+        """Say it in two lines, for the terminal."""
+        kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
+        left = (
+            f"left out: {self.errors} failed calls, {self.cache_reads} reads from a cache, "
+            f"{self.unfinished_samples} unfinished samples; {self.repeats} found twice"
+        )
+        return f"{self.cassette}: {self.rows} replies ({kept}); {left}.\nReplay: --pool {self.pool}"
+
 
 def record(logs: Sequence[Path], out: Path) -> Summary:
     """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.

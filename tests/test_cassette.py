@@ -44,6 +44,8 @@ def test_the_summary_counts_rows_per_worker(recorded: tuple[EvalLog, Path], tmp_
     assert summary.rows == 12
     assert summary.workers == {"sage": 8, "clerk": 4}
     assert (summary.errors, summary.cache_reads, summary.unfinished_samples) == (0, 0, 0)
+    assert "12 replies (sage 8, clerk 4)" in str(summary)
+    assert str(summary).endswith("again.toml")
 
 
 def test_repeated_requests_are_rows_of_their_own(recorded: tuple[EvalLog, Path]) -> None:
