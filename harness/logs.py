@@ -30,6 +30,13 @@ class WorkerFacts(BaseModel):
     card: str = ""
     knowledge_cutoff: str = "unknown"
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
+    args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Arguments of the provider, e.g. `reasoning_enabled`: identity too."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Config and provider arguments together: what makes two workers of one model differ."""
+        return {**self.config, **self.args}
 
 
 class RunFacts(BaseModel):

@@ -115,7 +115,7 @@ def _workers(facts: Sequence[RunFacts]) -> str:
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
         book = book_from_json(run.prices)
         for name, worker in run.workers.items():
-            settings = ", ".join(f"{key}={_plain(value)}" for key, value in worker.config.items())
+            settings = ", ".join(f"{key}={_plain(value)}" for key, value in worker.settings.items())
             seen.setdefault(
                 (run.pool_sha256, name),
                 [

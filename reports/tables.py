@@ -175,7 +175,7 @@ def _cutoffs(facts: RunFacts, called: Sequence[str]) -> str:
 
 def _identity(sitting: Sitting, role: str) -> dict[str, object]:
     worker = sitting.facts.workers[role]
-    return {"model": worker.model, **worker.config}
+    return {"model": worker.model, **worker.settings}
 
 
 def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:

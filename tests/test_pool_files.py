@@ -1,0 +1,193 @@
+"""Every shipped pool and price book reads; every mistake in one is answered with its place."""
+
+from pathlib import Path
+
+import pytest
+from inspect_ai.model import GenerateConfig
+
+from harness.errors import UserError
+from harness.pool_file import POOLS, PoolSpec, WorkerSpec, read_pool
+from harness.prices import BOOKS, Book, book_from_json, read_book
+
+SHIPPED_POOLS = sorted(path.stem for path in POOLS.glob("*.toml"))
+SHIPPED_BOOKS = sorted(path.stem for path in BOOKS.glob("*.toml"))
+PUBLISHED = ("paper-constrained", "paper-unconstrained")
+SEVEN = (
+    "gemini-2.5-pro", "claude-sonnet-4", "gpt-5", "r1-distill-qwen-32b", "gemma-3-27b",
+    "qwen3-32b", "qwen3-32b-thinking",
+)  # fmt: skip
+
+GOOD = """\
+label = "live"
+prices = "none"
+
+[[workers]]
+name = "first"
+model = "openai/gpt-5"
+config = { max_tokens = 100 }
+
+[[workers]]
+name = "second"
+model = "openai/gpt-5"
+"""
+
+
+def slots(pool: PoolSpec) -> tuple[WorkerSpec, ...]:
+    return (*pool.workers, *([pool.conductor] if pool.conductor else []))
+
+
+def unpriced(pool: PoolSpec, book: Book) -> list[str]:
+    return [slot.name for slot in slots(pool) if slot.price_ref not in book.prices]
+
+
+def test_the_published_pools_are_shipped() -> None:
+    assert {*PUBLISHED, "openrouter", "vllm"} <= set(SHIPPED_POOLS)
+
+
+@pytest.mark.parametrize("name", SHIPPED_POOLS)
+def test_a_shipped_pool_reads_and_says_what_its_workers_are(name: str) -> None:
+    pool = read_pool(name)
+    assert pool.description
+    assert len(pool.sha256) == 64
+    for worker in pool.workers:
+        assert worker.card, f"{worker.name} has no card for conductors to read"
+        assert worker.knowledge_cutoff
+    for slot in slots(pool):
+        source = "unknown" in slot.knowledge_cutoff or "(" in slot.knowledge_cutoff
+        assert source or pool.label == "rehearsal", f"{slot.name}: the cutoff names no source"
+
+
+@pytest.mark.parametrize("name", SHIPPED_POOLS)
+def test_every_live_worker_that_is_shipped_has_a_price(name: str) -> None:
+    pool = read_pool(name)
+    missing = unpriced(pool, read_book(pool.prices))
+    if pool.label == "live":
+        assert missing == []
+
+
+def test_workers_without_a_known_price_on_the_papers_day_are_these() -> None:
+    book = read_book("paper-2025-12-04")
+    assert unpriced(read_pool("paper-constrained"), book) == [*SEVEN[3:], "conductor"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_pool_has_the_papers_seven_workers(name: str) -> None:
+    assert read_pool(name).names == SEVEN
+
+
+def test_the_constrained_limits_are_the_published_ones() -> None:
+    pool = read_pool("paper-constrained")
+    configs = {worker.name: worker.config for worker in pool.workers}
+    assert {config.max_tokens for config in configs.values()} == {4096}
+    warm = {name: config.temperature for name, config in configs.items()}
+    assert warm == {name: None if name == "gpt-5" else 0.2 for name in SEVEN}
+    assert configs["gemini-2.5-pro"].reasoning_tokens == 128
+    assert configs["claude-sonnet-4"].reasoning_effort == "none"
+    assert configs["gpt-5"].reasoning_effort == "minimal"
+    for name in ("qwen3-32b", "qwen3-32b-thinking"):
+        config = configs[name]
+        assert (config.top_p, config.presence_penalty) == (0.8, 1.0)
+        assert config.extra_body == {"top_k": 20}
+
+
+def test_the_unconstrained_limits_are_the_published_ones() -> None:
+    pool = read_pool("paper-unconstrained")
+    limits = {worker.name: worker.config.max_tokens for worker in pool.workers}
+    assert limits == dict(zip(SEVEN, (65_535, 64_000, 128_000, *[20_480] * 4), strict=True))
+    thinking = {worker.name: worker.config.reasoning_tokens for worker in pool.workers}
+    assert thinking["gemini-2.5-pro"] == thinking["claude-sonnet-4"] == 32_768
+    assert pool.worker("gpt-5").config.reasoning_effort == "high"
+
+
+def test_two_efforts_of_one_model_are_two_workers() -> None:
+    pool = read_pool("paper-constrained")
+    direct, thinking = pool.worker("qwen3-32b"), pool.worker("qwen3-32b-thinking")
+    assert direct.model == thinking.model
+    assert direct.args != thinking.args
+
+
+@pytest.mark.parametrize("name", SHIPPED_BOOKS)
+def test_a_shipped_book_reads_and_survives_being_embedded_in_a_log(name: str) -> None:
+    book = read_book(name)
+    assert book.source
+    assert book_from_json(book.as_json()) == book
+    for price in book.prices.values():
+        assert 0 <= price.input <= price.output
+
+
+def test_a_good_pool_file_is_good(tmp_path: Path) -> None:
+    pool = read_pool(str(written(tmp_path, GOOD)))
+    assert pool.names == ("first", "second")
+    assert pool.worker("first").config == GenerateConfig(max_tokens=100)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        pytest.param('label = "live"', 'label = "lively"', "line 1, field label", id="label"),
+        pytest.param('prices = "none"\n', "", "field prices", id="no-price-book"),
+        pytest.param('name = "first"', 'name = "a b"', "line 5, field workers.0.name", id="name"),
+        pytest.param('"openai/gpt-5"\nconfig', '"gpt-5"\nconfig', "line 6, field workers.0.model",
+                     id="no-provider"),
+        pytest.param("max_tokens = 100", 'max_tokens = "many"',
+                     "line 7, field workers.0.config.max_tokens", id="config-value"),
+        pytest.param("max_tokens = 100", "max_token = 100",
+                     "line 7, field workers.0.config: Value error, Unknown GenerateConfig field(s): max_token.",
+                     id="config-field"),
+        pytest.param('name = "second"', 'name = "second"\ntemperature = 1',
+                     "line 11, field workers.1.temperature", id="setting-outside-config"),
+        pytest.param('name = "second"', 'name = "first"', "'first' is used twice", id="twice"),
+        pytest.param('name = "second"', 'name = "conductor"', "roles of their own", id="role-name"),
+        pytest.param('name = "second"\n', "", "line 9, field workers.1.name", id="no-name"),
+        pytest.param("[[workers]]", "[[worker]]", "field worker", id="misspelt-table"),
+        pytest.param('name = "first"', "name = first", "line 5", id="not-toml"),
+        pytest.param('label = "live"', "", "field label", id="no-label"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_pool_file_is_answered_with_its_place(
+    tmp_path: Path, old: str, new: str, place: str
+) -> None:
+    path = written(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(UserError) as caught:
+        read_pool(str(path))
+    assert place in str(caught.value)
+    assert "mine.toml" in str(caught.value)
+
+
+def test_a_pool_without_workers_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, 'label = "live"\nprices = "none"\nworkers = []\n')
+    with pytest.raises(UserError, match="field workers"):
+        read_pool(str(path))
+
+
+def test_an_unknown_pool_or_worker_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match="paper-constrained"):
+        read_pool("paper-contrained")
+    with pytest.raises(UserError, match="gemma-3-27b"):
+        read_pool("paper-constrained").worker("gemma")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param('source = "s"\n[usd_per_mtok]\n', "KeyError: 'date'", id="no-date"),
+        pytest.param('date = "d"\nsource = "s"\n', "KeyError: 'usd_per_mtok'", id="no-prices"),
+        pytest.param(
+            'date = "d"\nsource = "s"\n[usd_per_mtok]\n"a/b" = { input = "x", output = "1" }\n',
+            "InvalidOperation",
+            id="not-a-number",
+        ),
+        pytest.param("date =", "TOMLDecodeError", id="not-toml"),
+    ],
+)
+def test_a_malformed_price_book_says_why(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "book.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=f"malformed: .*{reason}"):
+        read_book(str(path))
