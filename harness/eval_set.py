@@ -71,8 +71,8 @@ def run_tasks(
         )
     finally:
         SPEND.reset(token)
-    if any(log.status == "cancelled" for log in logs):
-        raise KeyboardInterrupt  # Inspect swallows Ctrl-C, and calls a cancelled set a success
+    if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
+        raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     finished = all(log.status == "success" for log in logs)
     return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
 

@@ -59,8 +59,8 @@ class Spend:
             expected = self._dearest.get(price_ref, left)
             if left <= 0 or expected > left:
                 raise SpendLimit(
-                    f"${self.spent:.4f} of --max-usd {limit} is spent, and the next call could pass "
-                    "it; run the same command with a larger --max-usd to continue, finished "
+                    f"${self.spent:.4f} of --max-usd {limit} is spent, and the next call could "
+                    "pass it; run the same command with a larger --max-usd to continue, finished "
                     "questions are not asked again."
                 )
             if self._held + expected <= left:
