@@ -1,9 +1,11 @@
 """The habits that hold the project up: small files, layers, no torch, clear packages."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,24 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names.add((node.module or ".").split(".")[0])
     return names
+
+
+def test_the_base_install_declares_every_package_it_imports() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    declared = {re.split(r"[<>=\[ ]", text)[0] for text in settings["project"]["dependencies"]}
+    owners = packages_distributions()
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    found = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in files
+        if ".".join(path.relative_to(ROOT).with_suffix("").parts) not in may_import_torch()
+        for name in imported(path) - set(PACKAGES) - sys.stdlib_module_names
+    }
+    assert {pair for pair in found if declared.isdisjoint(map(dashed, owners[pair[1]]))} == set()
+
+
+def dashed(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -10,6 +10,13 @@ from pathlib import Path
 import pytest
 from installed import ROOT, Installed
 
+from baselines import SYSTEMS as BASELINES
+from conductor import SYSTEMS as CONDUCTORS
+from harness.cli import build_parser
+from harness.pool_file import read_pool
+from harness.prices import read_book
+from suites import SUITES
+
 README = (ROOT / "README.md").read_text()
 RUNNABLE = re.compile(r"<!-- run -->\n```console\n(.*?)```", re.DOTALL)
 
@@ -28,13 +35,19 @@ def test_a_command_in_the_readme_runs(
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
+def test_the_pool_in_the_readme_is_a_valid_pool_file(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    pool = read_pool(str(path))
+    assert pool.worker("atlas").price_ref in read_book(pool.prices).prices
+
+
 def stems(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 def command_names() -> list[str]:
-    from harness.cli import build_parser
-
     names = re.findall(r"^    ([a-z]+) ", build_parser().format_help(), re.MULTILINE)
     assert "demo" in names
     return names
@@ -52,12 +65,9 @@ def test_every_pool_and_price_book_is_in_the_readme(folder: str) -> None:
 
 
 def test_every_system_is_in_the_readme() -> None:
-    from baselines import SYSTEMS
-
-    assert [name for name in SYSTEMS if f"`{name}" not in README] == []
+    names = [*BASELINES, *CONDUCTORS]
+    assert [name for name in names if f"`{name}" not in README] == []
 
 
 def test_every_suite_is_in_the_readme() -> None:
-    from suites import SUITES
-
     assert [name for name in SUITES if f"`{name}`" not in README] == []

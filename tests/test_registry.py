@@ -10,6 +10,10 @@ import pytest
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 from installed import ROOT, Installed
 
+from baselines import SYSTEMS as BASELINES
+from conductor import SYSTEMS as CONDUCTORS
+from suites import SUITES
+
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 
 FOUND = """
@@ -45,10 +49,6 @@ def test_a_suite_and_a_system_run_by_their_installed_names(
 
 
 def test_inspect_finds_every_suite_and_system(podium_wheel: Installed, tmp_path: Path) -> None:
-    from baselines import SYSTEMS as BASELINES
-    from conductor import SYSTEMS as CONDUCTORS
-    from suites import SUITES
-
     tasks = [f"task suites/{name.replace('-', '_')}" for name in SUITES]
     solvers = [f"solver {manifest.solver}" for manifest in {**BASELINES, **CONDUCTORS}.values()]
     done = podium_wheel.run(podium_wheel.python, "-c", FOUND, *tasks, *solvers, cwd=tmp_path)
