@@ -67,7 +67,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
     path = data_folder(data) / source.file
     if path.is_file() or source.hub is None:
         return local_rows(name, data)
-    return _counted(_hub_rows(source, path), source, f"{source.hub} at {source.revision}")
+    return _counted(list(_hub_rows(source, path)), source, f"{source.hub} at {source.revision}")
 
 
 def revision(name: str, data: str | Path | None = None) -> str:
@@ -78,14 +78,20 @@ def revision(name: str, data: str | Path | None = None) -> str:
     return f"{source.hub}@{source.revision}"
 
 
-def local_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return the rows of a local file; UserError when it is absent or not the pinned one."""
+def local_path(name: str, data: str | Path | None = None) -> Path:
+    """Return the path of a source's local file; UserError says where to put it when absent."""
     source = sources()[name]
     path = data_folder(data) / source.file
     if not path.is_file():
         raise UserError(
             f"There is no {path}: put {source.file} there, or name its folder in PODIUM_DATA."
         )
+    return path
+
+
+def local_rows(name: str, data: str | Path | None = None) -> Rows:
+    """Return the rows of a local file; UserError when it is absent or not the pinned one."""
+    source, path = sources()[name], local_path(name, data)
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != source.sha256:
@@ -97,7 +103,9 @@ def local_rows(name: str, data: str | Path | None = None) -> Rows:
     return _counted(rows, source, str(path))
 
 
-def _hub_rows(source: Source, path: Path) -> Rows:
+@cache
+def _hub_rows(source: Source, path: Path) -> tuple[dict[str, Any], ...]:
+    """Return a dataset's rows, loaded once a process: even a cached one costs requests."""
     # Heavy, and needed only where there is no local file; its types are partial.
     import datasets  # pyright: ignore[reportMissingTypeStubs]
 
@@ -108,9 +116,9 @@ def _hub_rows(source: Source, path: Path) -> Rows:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
             f"{source.hub} cannot be loaded ({reason}): go online once, or put the file at {path} "
-            "(another folder: PODIUM_DATA)."
+            "(PODIUM_DATA names another folder)."
         ) from error
-    return [dict(row) for row in table]
+    return tuple(dict(row) for row in table)
 
 
 def _counted(rows: Rows, source: Source, where: str) -> Rows:

@@ -14,7 +14,7 @@ from inspect_ai.model import ChatMessageUser
 from harness.cassette import Header, Row, Tokens, write_cassette
 from harness.replicate import request_digest
 from suites.aime25 import Aime25
-from suites.fetch import cache_folder, local_rows, sources
+from suites.fetch import cache_folder, local_path, local_rows, sources
 
 NAME = "saturn-aime25"
 """The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
@@ -34,6 +34,7 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     Its name carries a digest of the source and of our questions, so another prompt is another file.
     UserError names the file that is missing.
     """
+    local_path(NAME, data)  # without the replies the questions are not worth a request to the hub
     source = sources()[NAME]
     digests = _digests(data)
     made_of = "".join([source.sha256, *digests.values()])

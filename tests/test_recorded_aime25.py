@@ -101,10 +101,7 @@ def test_a_second_import_reads_the_first() -> None:
 def test_without_the_data_the_pool_is_refused_with_the_file_and_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problems = tmp_path / "data" / "aime25_problems" / "aime25.jsonl"
-    problems.parent.mkdir(parents=True)
-    problems.write_bytes((DATA / sources()["aime25"].file).read_bytes())
-    monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "nothing"))
     with pytest.raises(UserError, match=r"aime25_4models\.jsonl\.gz there, .* PODIUM_DATA"):
         pool_models(read_pool("recorded-aime25"))
 
