@@ -52,7 +52,7 @@ class Rehearsal:
 
         return answer
 
-    def find(self, draws: int = 4, patience: int = 1) -> Choice:
+    def find(self, draws: int = 8, patience: int = 1) -> Choice:
         """Return the oracle's choice for SUM over the enumerated plans of these workers."""
 
         async def search() -> Choice:
@@ -164,6 +164,23 @@ def test_a_plan_that_is_wrong_at_first_is_set_aside_unless_patience_says_otherwi
     hasty, patient = Rehearsal(late=late), Rehearsal(late=late)
     assert hasty.find(draws=4).plan == patient.find(draws=4, patience=4).plan
     assert (len(hasty.heard), len(patient.heard)) == (1 + 4, 4 + 4)
+
+
+def test_once_a_single_worker_is_good_longer_plans_are_not_tried() -> None:
+    def mostly(heard: Heard) -> str:
+        return "5" if heard.seed == FIRST_SEED + 3 else "4"
+
+    rig = Rehearsal(abacus=mostly, sage="5")
+    assert rig.find(draws=4).plan == Workflow((Step("abacus"),))
+    assert {len(heard.messages) for heard in rig.heard} == {1}
+
+
+def test_a_better_worker_replaces_a_good_one_tried_earlier() -> None:
+    def mostly(heard: Heard) -> str:
+        return "5" if heard.seed == FIRST_SEED + 3 else "4"
+
+    choice = Rehearsal(abacus=mostly, sage="4").find(draws=4)
+    assert choice == Choice(Workflow((Step("sage"),)), 1.0, 4)
 
 
 def test_a_question_nobody_can_answer_has_an_estimate_of_zero() -> None:
