@@ -4,7 +4,7 @@ The prompt is matharena's; the grade is equality with the integer that harness/a
 Thirty questions are thirty clusters: one pass has a standard error of about nine points.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,7 @@ class Aime25:
         """Return the 30 questions, paper I first; UserError names a missing file."""
         if split != "eval":
             raise UserError(f"Suite aime25 has no {split!r} split; it has: eval.")
-        return [_question(row) for row in _identified(fetch_rows("aime25", self.data))]
+        return questions(fetch_rows("aime25", self.data))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference."""
@@ -80,21 +80,24 @@ def aime25(
     return as_task(Aime25(data=data), split=split, limit=limit, epochs=epochs)
 
 
-def _identified(rows: Rows) -> Rows:
-    """Give the hub's rows, which come in the order I-1 ... II-15, the ids of the local file."""
+def questions(rows: Rows) -> list[Question]:
+    """Return the questions of 30 rows in the order I-1 ... II-15, the hub's own order.
+
+    The hub's ids are row numbers; a question keeps the id that names its paper wherever it is from.
+    """
     ids = [f"aime25-{paper}-{number}" for paper in PAPERS for number in range(1, 16)]
-    ordered = zip(ids, rows, strict=True)
-    return [
-        row if str(row.get("id", "")).startswith("aime25-") else {**row, "id": made}
-        for made, row in ordered
-    ]
+    for made, row in zip(ids, rows, strict=True):
+        named = str(row.get("id", ""))
+        if named.startswith("aime25-") and named != made:
+            raise UserError(f"The rows of AIME25 are out of order: {named} stands for {made}.")
+    return [_question(made, row) for made, row in zip(ids, rows, strict=True)]
 
 
-def _question(row: dict[str, object]) -> Question:
+def _question(name: str, row: Mapping[str, object]) -> Question:
     return Question(
-        id=str(row["id"]),
+        id=name,
         text=f"{str(row['problem']).strip()}\n\n{SUFFIX}",
         kind="integer",
         target=str(int(str(row["answer"]))),
-        topic=f"AIME {str(row['id']).split('-')[1]}",
+        topic=f"AIME {name.split('-')[1]}",
     )

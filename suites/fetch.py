@@ -67,7 +67,25 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
     path = data_folder(data) / source.file
     if path.is_file() or source.hub is None:
         return local_rows(name, data)
-    return _counted(list(_hub_rows(source, path)), source, f"{source.hub} at {source.revision}")
+    try:
+        rows = hub_rows(source.hub, source.revision, source.split)
+    except Exception as error:  # offline, no such revision, a full disk: the fix is the same
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        raise UserError(
+            f"{source.hub} cannot be loaded ({reason}): go online once, or put the file at {path} "
+            "(PODIUM_DATA names another folder)."
+        ) from error
+    return _counted(list(rows), source, f"{source.hub} at {source.revision}")
+
+
+@cache
+def hub_rows(hub: str, revision: str | None, split: str) -> tuple[dict[str, Any], ...]:
+    """Return a dataset's rows, loaded once a process: even a cached dataset costs requests."""
+    # Heavy, and needed only where there is no local file; its types are partial.
+    import datasets  # pyright: ignore[reportMissingTypeStubs]
+
+    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
+    return tuple(dict(row) for row in load(hub, revision=revision, split=split))
 
 
 def revision(name: str, data: str | Path | None = None) -> str:
@@ -101,24 +119,6 @@ def local_rows(name: str, data: str | Path | None = None) -> Rows:
     text = gzip.decompress(content) if path.suffix == ".gz" else content
     rows = [cast(dict[str, Any], json.loads(line)) for line in text.splitlines() if line.strip()]
     return _counted(rows, source, str(path))
-
-
-@cache
-def _hub_rows(source: Source, path: Path) -> tuple[dict[str, Any], ...]:
-    """Return a dataset's rows, loaded once a process: even a cached one costs requests."""
-    # Heavy, and needed only where there is no local file; its types are partial.
-    import datasets  # pyright: ignore[reportMissingTypeStubs]
-
-    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
-    try:
-        table = load(source.hub, revision=source.revision, split=source.split)
-    except Exception as error:  # offline, no such revision, a full disk: the fix is the same
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"{source.hub} cannot be loaded ({reason}): go online once, or put the file at {path} "
-            "(PODIUM_DATA names another folder)."
-        ) from error
-    return tuple(dict(row) for row in table)
 
 
 def _counted(rows: Rows, source: Source, where: str) -> Rows:

@@ -11,8 +11,8 @@ from scripted import Heard, script
 
 from harness.errors import UserError
 from harness.records import Question
-from suites.aime25 import SUFFIX, Aime25, aime25
-from suites.fetch import data_folder, fetch_rows, local_rows, sources
+from suites.aime25 import SUFFIX, Aime25, aime25, questions
+from suites.fetch import data_folder, fetch_rows, hub_rows, local_rows, sources
 
 HERE = (data_folder() / sources()["aime25"].file).is_file()
 needs_data = pytest.mark.skipif(
@@ -26,11 +26,11 @@ def question(target: str = "70") -> Question:
 
 @needs_data
 def test_there_are_thirty_questions_with_stable_ids_and_known_answers() -> None:
-    questions = Aime25().load()
-    assert [item.id for item in questions] == [
+    loaded = Aime25().load()
+    assert [item.id for item in loaded] == [
         f"aime25-{paper}-{number}" for paper in ("I", "II") for number in range(1, 16)
     ]
-    targets = [int(item.target or "") for item in questions]
+    targets = [int(item.target or "") for item in loaded]
     assert targets[0] == 70
     assert targets[16] == 49
     assert all(0 <= target <= 999 for target in targets)
@@ -107,6 +107,20 @@ def test_without_file_and_network_the_message_names_both_ways_out(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UserError, match=r"math-ai/aime25 cannot be loaded .* put the file at"):
         fetch_rows("aime25", tmp_path)
+
+
+def test_rows_in_the_hub_s_schema_become_the_same_thirty_questions(tmp_path: Path) -> None:
+    lines = [{"problem": f"{n}?", "answer": f"{n:03}", "id": str(n)} for n in range(30)]
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    made = questions(list(hub_rows(str(tmp_path), None, "test")))
+    assert (made[0].id, made[29].id) == ("aime25-I-1", "aime25-II-15")
+    assert (made[16].target, made[16].text) == ("16", f"16?\n\n{SUFFIX}")
+
+
+def test_rows_out_of_order_are_refused() -> None:
+    rows = [{"problem": "?", "answer": 1, "id": "aime25-II-1"} for _ in range(30)]
+    with pytest.raises(UserError, match="aime25-II-1 stands for aime25-I-1"):
+        questions(rows)
 
 
 def test_every_source_is_pinned() -> None:
