@@ -14,7 +14,7 @@ from inspect_ai import Task
 from inspect_ai.solver import Solver
 
 from harness.errors import UserError
-from harness.experiment import Entry, Experiment
+from harness.experiment import Entry, Experiment, task_name
 from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
@@ -114,7 +114,7 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
             f"single-worker request only, and a replayed reply never stands in for another request."
         )
     if name == ORACLE and spec.label == "live":
-        return f"{ORACLE} tries many plans, which costs real money: use a rehearsal or a recorded pool."
+        return f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
     return None
 
 
@@ -158,7 +158,7 @@ def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Fa
         epochs=experiment.epochs,
         box=facts.box if suite.needs_box else None,
         solver=catalogue.solver(row.solver, {**row.args, "pool": experiment.pool}),
-        name=row.name,
+        name=task_name(row.suite, row.system, facts.purpose),
         metadata=header(
             row, experiment, replace(facts, box_name=facts.box_name if suite.needs_box else None)
         ),

@@ -34,8 +34,17 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The Inspect task's name: unique in an experiment, because a task is known by it."""
-        return f"{self.suite} {self.system}"
+        """What the Inspect task is called."""
+        return task_name(self.suite, self.system)
+
+
+def task_name(suite: str, system: str, purpose: str = "eval") -> str:
+    """Return the name of an Inspect task, unique below a log directory.
+
+    An eval set looks for finished tasks in subdirectories too, and knows them by their names.
+    """
+    name = f"{suite} {system}"
+    return name if purpose == "eval" else f"{name} ({purpose})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,13 @@ from harness.compose import (
 )
 from harness.errors import WorkerError
 from harness.eval_set import Outcome, Settings, mean_score, run_tasks
-from harness.experiment import Entry, Experiment, open_experiment
+from harness.experiment import Entry, Experiment, open_experiment, task_name
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
 from harness.sittings import read_sittings
+from harness.solver import PODIUM
 from harness.suite import Split, Suite
 from harness.task import pick
 
@@ -124,7 +125,7 @@ def _entries(
     stored = {row.name: row for row in experiment.entries}
     entries: list[Entry] = []
     for system in systems:
-        name = f"{suite.name} {system}"
+        name = task_name(suite.name, system)
         if name in stored and system != ORACLE:  # whose plans grow with the limit
             entries.append(stored[name])
         elif system == BEST_SINGLE and "train" not in suite.splits:
@@ -138,7 +139,7 @@ def _entries(
 
 def _chosen_late(suite: Suite[Any], systems: Sequence[str], experiment: Experiment) -> bool:
     """Return whether the best single is still to be chosen, after all workers have sat the exam."""
-    chosen = any(row.name == f"{suite.name} {BEST_SINGLE}" for row in experiment.entries)
+    chosen = any(row.name == task_name(suite.name, BEST_SINGLE) for row in experiment.entries)
     return BEST_SINGLE in systems and not chosen and "train" not in suite.splits
 
 
@@ -201,9 +202,17 @@ def _hindsight(bench: _Bench, suite: Suite[Any], logs: Sequence[EvalLog]) -> Ent
 
 def _accuracies(bench: _Bench, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
     """Return the mean grade of each worker that sat the exam alone, in pool order."""
-    by_task = {log.eval.task: mean_score(log) for log in logs}
-    found = {name: by_task.get(f"{suite.name} {SINGLE}:{name}") for name in bench.spec.names}
+    by_worker = {
+        _facts(log)["args"]["worker"]: mean_score(log)
+        for log in logs
+        if _facts(log)["suite"] == suite.name and _facts(log)["system"].startswith(f"{SINGLE}:")
+    }
+    found = {name: by_worker.get(name) for name in bench.spec.names}
     return {name: accuracy for name, accuracy in found.items() if accuracy is not None}
+
+
+def _facts(log: EvalLog) -> dict[str, Any]:
+    return (log.eval.metadata or {})[PODIUM]
 
 
 def _run(bench: _Bench, experiment: Experiment, log_dir: Path, purpose: str = "eval") -> Outcome:

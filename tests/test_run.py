@@ -123,6 +123,16 @@ def test_best_single_is_chosen_on_train_and_its_calls_are_kept_apart(tmp_path: P
     assert purposes == {("selection", "train"): 2, ("eval", "eval"): 1}
 
 
+def test_choosing_the_best_single_does_not_stand_in_for_sitting_the_exam(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir)
+    assert toy_run(log_dir, systems=("single", "best-single"), limit=3).finished
+    sittings, _ = read_sittings([log_dir])
+    sat = {one.facts.system for one in sittings if one.facts.purpose == "eval"}
+    assert sat == {"single:ada", "single:bob", "best-single"}
+    assert {f"bob eval-{n}" for n in range(3)} <= set(calls(log_dir))
+
+
 def test_best_single_without_a_train_split_is_chosen_in_hindsight_and_says_so(
     tmp_path: Path,
 ) -> None:
