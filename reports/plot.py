@@ -1,15 +1,17 @@
 """plot.png: accuracy against would-be dollars per query, one panel per exam and label.
 
-Names stand in a key beside each panel and not at the points, so no two labels can overlap.
+The dotted line is the reference. Names stand in a key beside each panel and not at the
+points, so no two labels can overlap.
 """
 
 # pyright: reportUnknownMemberType=false
 # matplotlib types its keyword arguments only in part.
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import ceil
 from pathlib import Path
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -30,7 +32,12 @@ SINGLE = "single:"
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Write the plot; systems without accuracy or without a price are named below their panel."""
+    """Write the plot as a PNG file."""
+    figure_of(rows).savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
+
+
+def figure_of(rows: Sequence[Row]) -> Figure:
+    """Return the plot; systems without accuracy or without a price are named below their panel."""
     panels = [
         list(group) for _, group in groupby(rows, key=lambda row: (row.suite, row.split, row.label))
     ]
@@ -40,19 +47,32 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     height = max(3.8, 1.3 + 0.215 * tallest)
     figure = Figure(figsize=(8.2 * across, height * down), layout="constrained")
     FigureCanvasAgg(figure)
+    looks = _looks(rows)
     for at, panel in enumerate(panels):
-        _panel(figure.add_subplot(down, across, at + 1), panel)
-    figure.savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
+        _panel(figure.add_subplot(down, across, at + 1), panel, looks)
+    return figure
 
 
-def _panel(axes: Axes, rows: Sequence[Row]) -> None:
+def _looks(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+    """Return a colour and a shape for each system, the same in every panel."""
+    names = sorted({row.system for row in rows})
+    return {
+        name: (COLOURS[at % len(COLOURS)], SHAPES[at // len(COLOURS) % len(SHAPES)])
+        for at, name in enumerate(names)
+    }
+
+
+def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]) -> None:
     first = rows[0]
     axes.set_title(
         f"{first.suite} {first.suite_version} ({first.split}), {first.label}", fontsize=11
     )
     shown = [row for row in rows if row.accuracy is not None and row.usd_per_query is not None]
-    for at, row in enumerate(shown):
-        _point(axes, row, at)
+    for row in shown:
+        _point(axes, row, looks[row.system])
+    for row in shown:
+        if row.verdict == "reference" and row.accuracy is not None:
+            axes.axhline(100 * row.accuracy, color="grey", linewidth=0.8, linestyle=":")
     if shown and all(row.usd_per_query for row in shown):
         axes.set_xscale("log")
     axes.set_xlabel("USD per query (would-be)")
@@ -64,21 +84,24 @@ def _panel(axes: Axes, rows: Sequence[Row]) -> None:
     left = [row.system for row in rows if row not in shown]
     if left:
         text = "not drawn (no grade or no price): " + ", ".join(left)
-        axes.annotate(text, (0.0, -0.2), xycoords="axes fraction", fontsize=7, wrap=True)
+        lines = "\n".join(wrap(text, 90))
+        axes.set_xlabel(f"{axes.get_xlabel()}\n{lines}", fontsize=8)
 
 
-def _point(axes: Axes, row: Row, at: int) -> None:
+def _point(axes: Axes, row: Row, look: tuple[str, str]) -> None:
+    """Draw one system; single workers are large and hollow, so what lies on them still shows."""
     assert row.accuracy is not None, "the caller draws graded rows only"
+    single = row.system.startswith(SINGLE)
     low = row.accuracy - (row.accuracy if row.ci_low is None else row.ci_low)
     high = (row.accuracy if row.ci_high is None else row.ci_high) - row.accuracy
     axes.errorbar(
         float(row.usd_per_query or 0),
         100 * row.accuracy,
         yerr=[[100 * max(low, 0.0)], [100 * max(high, 0.0)]],
-        fmt=SHAPES[at // len(COLOURS) % len(SHAPES)],
-        color=COLOURS[at % len(COLOURS)],
-        markerfacecolor="white" if row.system.startswith(SINGLE) else COLOURS[at % len(COLOURS)],
-        markersize=8,
+        fmt=look[1],
+        color=look[0],
+        markerfacecolor="none" if single else look[0],
+        markersize=11 if single else 7,
         elinewidth=1,
         capsize=2,
         label=f"{percent(row.accuracy)}  {row.system}",

@@ -17,11 +17,11 @@ def points(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Return `[30.2, 63.9]`, or a dash where there is none."""
+    """Return `[30.2,63.9]`, or a dash where there is none."""
     if low is None or high is None:
         return UNKNOWN
     show = points if signed else percent
-    return f"[{show(low)}, {show(high)}]"
+    return f"[{show(low)},{show(high)}]"
 
 
 def usd(value: Decimal | None) -> str:

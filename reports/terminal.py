@@ -7,9 +7,10 @@ from reports.render import UNKNOWN, aligned, count, interval, percent, points, u
 from reports.tables import Row
 
 WIDTH = 120
+NAME = 30
 HEADER = (
-    "system", "acc %", "95 % interval", "vs ref", "verdict", "graded",
-    "USD/query", "tok out", "calls", "depth", "seconds",
+    "system", "acc %", "95 % interval", "vs ref", "verdict", "graded", "USD/query", "tok out",
+    "calls", "sec",
 )  # fmt: skip
 
 
@@ -43,7 +44,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         usd(row.usd_per_query),
         count(row.tokens_out),
         count(row.calls, 1),
-        count(row.depth, 1),
         count(row.latency_s, 2),
     )
 
@@ -51,4 +51,4 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _name(row: Row) -> str:
     """Return the system's name, with a star where a note in table.md limits what it shows."""
     name = row.system + ("*" if row.uses_targets or row.notes else "")
-    return name if len(name) <= 28 else name[:27] + "~"
+    return name if len(name) <= NAME else name[: NAME - 1] + "~"
