@@ -10,7 +10,7 @@ from harness.rehearsal.evaluate import evaluate
 from harness.rehearsal.facts import attributes_in, by_symbol, elements, lookup, name_pattern, planets, table
 from harness.rehearsal.formulas import find_expression, quantities
 from harness.rehearsal.phrases import atomised
-from harness.rehearsal.reading import plain
+from harness.rehearsal.reading import ORDINALS, plain
 from harness.rehearsal.scratch import OutOfReach, Scratch
 from harness.rehearsal.trees import Node
 from harness.rehearsal.workers import Worker
@@ -152,7 +152,7 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
 
 
 def _name_of_fact(stem: str, options: Options) -> str | None:
-    low = plain(stem)
+    low = re.sub(rf"\b({'|'.join(ORDINALS)})\b", lambda found: f"{ORDINALS[found[0]]}th", plain(stem))
     for letter, text in options:
         name = _named(text)
         for attribute in attributes_in(low) if name else ():

@@ -169,6 +169,26 @@ def _congruences(values: list[int], paper: Scratch) -> int:
     return theory.congruences(list(zip(values[::2], values[1::2], strict=True)), paper)
 
 
+def _odd_divisors(values: list[int], paper: Scratch) -> int:
+    n = abs(values[0])
+    while n and n % 2 == 0:
+        n //= 2
+    return theory.divisor_count(n, paper)
+
+
+def _zeros(values: list[int], paper: Scratch) -> int:
+    left, fives = values[0], 0
+    while left > 0:
+        left //= 5
+        fives += left
+    return int(paper.hold(fives, 3))
+
+
+def _digit_product(n: int, paper: Scratch) -> int:
+    digits = theory.in_base(abs(n), 10)
+    return int(paper.hold(math.prod(digits), len(digits)))
+
+
 METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
     "sum": _sum,
     "difference": _difference,
@@ -195,6 +215,9 @@ METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
     "prime factor sum": _whole_numbers(lambda v, paper: sum(theory.factorise(v[0], paper))),
     "largest prime factor": _whole_numbers(lambda v, paper: max(theory.factorise(v[0], paper))),
     "smallest prime factor": _whole_numbers(lambda v, paper: min(theory.factorise(v[0], paper))),
+    "odd divisor count": _whole_numbers(_odd_divisors),
+    "factorial zeros": _whole_numbers(_zeros),
+    "digit product": _whole_numbers(lambda v, paper: _digit_product(v[0], paper)),
     "totient": _whole_numbers(lambda v, paper: theory.totient(v[0], paper)),
     "congruences": _whole_numbers(_congruences),
 }

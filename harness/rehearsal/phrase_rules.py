@@ -97,6 +97,16 @@ def _nth_first(build: Build) -> Build:
     return reordered
 
 
+def _listed_arithmetic(parts: Parts) -> Node:
+    nth, first, second = flat(parts)[:3]
+    return _term([[first, op("difference", second, first), nth]])
+
+
+def _listed_geometric(parts: Parts) -> Node:
+    nth, first, second = flat(parts)[:3]
+    return _geometric_term([[first, op("quotient", second, first), nth]])
+
+
 def _first_odd(parts: Parts) -> Node:
     return op("power", parts[0][0], number(2))
 
@@ -167,10 +177,18 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:largest|greatest|biggest) prime (?:divisor|factor) of NUMA", "largest prime factor"),
     rule(r"(?:smallest|least) prime (?:divisor|factor) of NUMA", "smallest prime factor"),
     rule(r"(?:how many|number of|count(?: of)?|counting|count up)(?: the| all| all the| of the)? DIVISORS(?: of| for| in| does| do| are there of| are there for| has)? NUMA(?: have| has| possess(?:es)?)?", "divisor count"),
-    rule(r"how many (?:positive )?(?:integers|whole numbers|numbers) (?:divide|go into|are (?:divisors|factors) of) NUMA(?: evenly| exactly)?", "divisor count"),
+    rule(r"how many (?:positive |natural |different |distinct )*(?:integers|whole numbers|numbers) (?:divide|go into|are (?:divisors|factors) of) NUMA(?: evenly| exactly)?", "divisor count"),
     rule(r"how many (?:positive )?(?:integers|whole numbers|numbers) G ?(?:less than|up to|below|not exceeding)G A G(?:coprime|relatively prime) to (?:A|it)", lambda parts: op("totient", parts[0][0])),
+    rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? even (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda parts: op("divisor count", op("quotient", parts[0][0], number(2)))),
+    rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? odd (?:positive )?(?:divisors|factors)G A(?: have| has)?", "odd divisor count"),
+    rule(r"(?:how many|number of) (?:trailing |terminal |final )?(?:zeros|zeroes)G A", lambda parts: op("factorial zeros", *parts[0][0].parts) if parts[0][0].operation == "factorial" else None),
     # digits and bases
+    rule(r"(?:decimal|base #\d+) (?:value|form|equivalent)[^#]{0,30} A (?:in |written in |, |given in )?base A", "base reading"),
+    rule(r"A base A", "base reading"),
+    rule(r"(?:the )?binary (?:number|numeral|string) A", constant("base reading", 2)),
+    rule(r"product of (?:all )?(?:of )?(?:the )?(?:decimal )?digits (?:of|in) A", "digit product"),
     rule(r"A (?:is )?(?:written|expressed|converted|represented|rewritten) (?:in|to|into) base A[^#]{0,60}(?:sum of (?:its|the|all|those)[^#]{0,12} digits|digit sum|digits (?:add|sum))", "digit sum"),
+    rule(r"A (?:in|to|into) base A[^#]{0,60} digits?", "digit sum"),
     rule(r"(?:sum of (?:all )?(?:of )?(?:the )?digits|digit sum) (?:of|in) A,? (?:when )?(?:it is )?(?:written |expressed |represented )?in base A", "digit sum"),
     rule(r"(?:sum of (?:all )?(?:of )?(?:the )?digits|digit sum) (?:of|in) the base A (?:representation|expansion|form) of A", swapped("digit sum")),
     rule(r"(?:how many|number of) (?:ones|1s|1's|#\d+s|#\d+'s) G binary G A", constant("digit sum", 2)),
@@ -193,6 +211,11 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(rf"{_PICK}(?: a| an)?(?: committee| team| group| set| subset| panel| hand)?(?: of)?(?: exactly)? A {_GAP} {_POOL} {_GAP} A", swapped("binomial")),
     rule(rf"(?:committees?|teams?|groups?|subsets?|panels?|hands?|combinations?|pairs?)(?: of| with| containing)(?: size| exactly)? A {_GAP} {_POOL} {_GAP}A", swapped("binomial")),
     rule(rf"from (?:a |an )?{_GAP}A {_GAP} {_PICK} {_GAP}A", "binomial"),
+    rule(rf"from (?:a |an )?{_GAP}A {_GAP}(?:committee|team|group|subset|panel|jury|hand|selection|pair)s? of (?:exactly )?A", "binomial"),
+    rule(rf"A {_GAP}(?:chosen|selected|picked|drawn|taken|elected) (?:from|out of|among) {_GAP}A", swapped("binomial")),
+    rule(rf"subsets? (?:of|with|containing) (?:size |exactly )?A {_GAP}(?:set|collection|group) (?:with|of|containing|that has) {_GAP}A", swapped("binomial")),
+    rule(r"A (?:people|students|children|players|friends|elements|items|objects)[^#]{0,80} pairs", constant("binomial", 2)),
+    rule(r"(?:orders|ways|arrangements)[^#]{0,60}A (?:different |distinct )?(?:people|students|books|children|friends|runners|objects|letters|persons)[^#]{0,40}(?:line|row|shelf|queue|order|arranged|stand)", "factorial"),
     rule(r"A (?:people|guests|friends|persons|delegates|students|players|members|participants|colleagues|teams)[^#?]{0,160}(?:handshake|shakes? hands|shook hands|exchange|every other|each other|plays? (?:each|every))", constant("binomial", 2)),
     rule(r"(?:handshakes|games|matches|line segments|chords|lines)[^#?]{0,120}A (?:people|guests|friends|persons|delegates|students|players|teams|points|members)", constant("binomial", 2)),
     rule(r"diagonals[^#?]{0,40}A[- ]?(?:sided|gon|sides|vertices)", _diagonals),
@@ -208,6 +231,8 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", _first_squares),
     rule(r"(?:sum|total|add)G (?:cubes of the )first A", _first_cubes),
     rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: _consecutive([[number(1)], parts[0]])),
+    rule(rf"A(?:th|st|nd|rd) term[^#]{{0,40}}geometric[^#]{{0,40}}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
+    rule(rf"A(?:th|st|nd|rd) term[^#]{{0,60}}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}G A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?|add)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "arithmetic series"),
     rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda parts: op("arithmetic series", *flat(parts)[1:], flat(parts)[0])),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", _term),
@@ -219,6 +244,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:the )?sum of (?:the numbers? )?L", "sum"),
     # remainders, last of all because what is divided has to be understood first
     rule(r"remainder (?:that remains |left |left over |obtained |you get |we get |remaining )?(?:when|if|of|on|upon|after) (?:dividing |you divide |we divide |NUM)?A (?:is |gets )?(?:divided |division )?by A", "remainder"),
+    rule(r"remainder of NUMA (?:on|upon|after|when|under|if) (?:division|divided|dividing)(?: it)? by A", "remainder"),
     rule(r"(?:divide|dividing) NUMA by A[^#]{0,60}(?:remainder|left over|remains|what is left)", "remainder"),
     rule(r"A (?:is )?(?:divided by|by) A[^#.]{0,50}(?:remainder|left over)", "remainder"),
     rule(r"remainder[^#.?]{0,50}(?:when|if) [^#.?]{0,40}A (?:is )?divided by A", "remainder"),

@@ -109,7 +109,7 @@ def _likely(family: Family, plain: str) -> float:
         "ints": r"integers|numbers|array|list|values", "text": r"string|text|word|sentence|letters|line of",
         "matrix": r"matrix|grid|rows", "pairs": r"intervals|segments|pairs|ranges", "int": r"\binteger\b|\bn\b|number",
     }  # fmt: skip
-    return sum(0.5 for kind in family.takes if re.search(described[kind], plain))
+    return sum(0.5 if re.search(described[kind], plain) else -1.5 for kind in family.takes)
 
 
 def _detailed(body: str, text: str) -> str:

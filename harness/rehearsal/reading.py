@@ -52,6 +52,10 @@ _LATEX = [
     )
 ]
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_PRONOUN_ONE = re.compile(
+    r"\b(the|each|every|this|that|another|any|only|other|last|next|previous|than|which|no) one\b"
+    r"|\bone (?=(?:by|another|after|before|who|that|which|can|way|or more)\b)"
+)
 _FORMAT = re.compile(
     r"boxed|final answer|answer:|between 0 and 999|from 0 to 999|0-999|last line|four options"
     r"|answer is (?:always )?an integer|reply with|step by step|your answer|show your (?:work|reasoning)",
@@ -104,6 +108,8 @@ def plain(text: str) -> str:
     text = text.replace("{", "(").replace("}", ")").replace("’", "'").lower()
     text = re.sub(r"(?<![\d,])(\d{1,3}(?:,\d{3})+)(?![\d,])", lambda n: n[0].replace(",", ""), text)
     text = re.sub(r"(\d)\s+x\s+(\d)", r"\1 * \2", text)
+    text = re.sub(r"(\d)\s?_\s?\(?(\d+)\)?", r"\1 base \2", text)
+    text = _PRONOUN_ONE.sub(lambda found: f"{found[1] or 'a'} item ", text)
     text = re.sub(r"(?<=[a-z])-(?=\d)|(?<=\d)-(?=[a-z]{2})", " ", spell_out(text))
     return re.sub(r"[ \t]+", " ", text).strip()
 

@@ -33,6 +33,9 @@ def _test(name: str, values: Sequence[int], joined: str, paper: Scratch) -> Test
         "digit sum": lambda n: sum(theory.in_base(abs(n), 10)) == first,
         "coprime": lambda n: math.gcd(n, first) == 1,
         "square over": lambda n: n * n > first,
+        "cube over": lambda n: n**3 > first,
+        "power over": lambda n: first < 20 and n**first > values[1],
+        "exponent over": lambda n: 1 < first < 10**6 and n < 400 and first**n > values[1],
         "contains": lambda n: str(first) in str(n),
     }
     if name not in valued:

@@ -52,6 +52,7 @@ _LOWER = (
 _CONDITIONS: tuple[tuple[str, str], ...] = (
     ("divisor count", rf"(?:exactly|precisely|has|have|with|just)\s*{_A}\s*(?:distinct |different )?(?:positive )?(?:integer )?(?:divisors|factors)"),
     ("digit sum", rf"(?:digit sum|digits sum|sum of (?:its |the |their |whose )?digits|digits (?:add up|add|sum|adding up))\s*(?:is|of|to|equal to|equals|that is|are)?\s*(?:equal to\s*)?(?:exactly\s*)?{_A}"),
+    ("remainder of", rf"(?:divided by|division by)\s*{_A}\s*,?\s*(?:it |there is |the number )?(?:leaves|gives|has|yields)(?: a| the)?\s*(?:remainder)?(?: of)?\s*{_A}"),
     ("remainder", rf"remainder(?: of)?\s*{_A}[^#.]{{0,50}}(?:divided by|division by|dividing by|divide(?:s|d)? (?:it |them )?by|modulo|mod)\s*{_A}"),
     ("remainder", rf"≡\s*{_A}\s*\(?\s*mod\s*{_A}"),
     ("remainder", rf"leav(?:es|e|ing)\s*{_A}[^#.]{{0,40}}(?:divided by|division by|modulo|mod)\s*{_A}"),
@@ -59,7 +60,11 @@ _CONDITIONS: tuple[tuple[str, str], ...] = (
     ("remainder", rf"{_A} more than a multiple of {_A}"),
     ("coprime", rf"(?:relatively prime|coprime|co-prime)(?: to| with)\s*{_A}"),
     ("coprime", rf"no (?:common )?(?:prime )?(?:divisor|factor)s?(?: greater than #\d+| other than #\d+)? (?:in common )?with\s*{_A}"),
-    ("square over", rf"(?:square|squared|\^\s*#\d+)\s*(?:is |exceeds|>)?\s*(?:greater than|larger than|more than|exceeds|over)?\s*{_A}(?! divis)"),
+    ("remainder of", rf"(?:in|by|into)\s*(?:groups of|rows of|sets of|packs of|bags of)?\s*{_A}s?\b[^#.]{{0,50}}?{_A}\s*(?:[a-z]+ )?(?:is |are |were )?(?:left|remain)"),
+    ("power over", rf"[a-z]\s*\^\s*\(?\s*{_A}\)?[^#]{{0,30}}(?:exceeds|greater than|larger than|more than|>|bigger than)\s*{_A}"),
+    ("exponent over", rf"{_A}\s*\^\s*\(?[a-z]\b\)?[^#]{{0,30}}(?:exceeds|greater than|larger than|more than|>|bigger than)\s*{_A}"),
+    ("square over", rf"(?<!perfect )square (?:is |exceeds)\s*(?:greater than|larger than|more than|bigger than)?\s*{_A}"),
+    ("cube over", rf"(?<!perfect )cube (?:is |exceeds)\s*(?:greater than|larger than|more than|bigger than)?\s*{_A}"),
     ("contains", rf"(?:contain|contains|containing|include|includes|with) (?:at least one |the |a )?digit\s*{_A}"),
 )
 _PLAIN = (
@@ -92,6 +97,7 @@ def find_search(state: Rewriting) -> Search | None:
 
 def _wanted(text: str) -> str | None:
     for wanted, pattern in (
+        ("least", r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of"),
         ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
         ("sum", r"\bsum of (?:all |the |every )|add (?:up )?all|total of all"),
         ("least", r"smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest|minimum|first positive"),
@@ -107,9 +113,15 @@ def _conditions(text: str, atoms: Sequence[Node]) -> tuple[list[tuple[str, tuple
     found: list[tuple[str, tuple[Node, ...]]] = []
     for name, pattern in _CONDITIONS:
         for match in list(re.finditer(pattern, text)):
+            if " each of" in match[0] or " all of" in match[0]:
+                continue
             parts = tuple(atoms[int(mark)] for mark in match.groups() if mark)
             found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
             text = text.replace(match[0], " ; ", 1)
+    shared = re.search(rf"remainder(?: of)?\s*{_A}[^#.]{{0,50}}by\s*(?:each of|all of|any of|both|each)?\s*({_MANY})", text)
+    if shared and len(marks := re.findall(_A, shared[2])) > 1:
+        found += [("remainder", (atoms[int(shared[1])], atoms[int(mark)])) for mark in marks]
+        text = text.replace(shared[0], " ; ", 1)
     many = re.search(rf"remainders?(?: of)?\s*({_MANY})[^#.]{{0,60}}by\s*({_MANY})", text)
     if many:
         left, right = (re.findall(_A, many[group]) for group in (1, 4))

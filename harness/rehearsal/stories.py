@@ -15,7 +15,7 @@ _MONEY = r"(?:[$€£]\s*)?"
 _SALE = (
     rf"{_A} [a-z ]{{2,40}}?(?: that cost| costing| priced| which cost| worth)?,?\s*(?:at|for|cost|costs|costing|worth)?\s*{_MONEY}{_A}\s*(?:dollars|euros|pounds|cents|coins|credits)?\s*(?:each|apiece|per|every)"
 )
-_UNIT_PRICE = rf"\b(?:each|every|one|an?|per) (?:single )?([a-z]+?)s?\b[^#.]{{0,30}}?(?:costs?|is|sells for|weighs|holds|has|contains|seats|for|gets|needs|uses)\s*{_MONEY}{_A}"
+_UNIT_PRICE = rf"\b(?:each|every|one|an?|per) (?:single )?(?!and\b|of\b|the\b|for\b)([a-z]+?)s?\b[^#.]{{0,30}}?(?:costs?|is|sells for|weighs|holds|has|contains|seats|for|gets|needs|uses)\s*{_MONEY}{_A}"
 _SPEED = rf"{_A}\s*(?:km/h|kilomet(?:re|er)s (?:per|an|each) hour|miles (?:per|an|each) hour|mph|km per hour|kph|m/s|met(?:re|er)s (?:per|each) (?:second|minute)|pages (?:per|an|each) (?:hour|minute|day)|lit(?:re|er)s (?:per|a|each) (?:minute|hour)|[a-z]+ (?:per|an|each|every|a) (?:hour|minute|day|second|week))"
 _TIME = rf"{_A}\s*(?:hours|minutes|seconds|days|weeks|hour|minute|day)"
 _CREW = rf"{_A} [a-z]+ (?:can |could )?[a-z ]{{0,40}}?(?:in|take|takes|need|needs) {_A} (?:hours|days|minutes|weeks)[^#]{{0,80}}{_A}"
@@ -26,7 +26,7 @@ _MORE = re.compile(rf"(?:plus a?|and a|adds?|added|finds?|found|more than that,?
 
 def read_story(state: Rewriting) -> Node | None:
     """Return the calculation behind a word problem, None when it is not one of these."""
-    for reader in (_crew, _change, _sale, _travel, _rows):
+    for reader in (_together, _crew, _change, _sale, _travel, _rows):
         node = reader(state)
         if node is not None:
             return node
@@ -40,6 +40,16 @@ def _parts(state: Rewriting, pattern: str) -> list[list[Node]]:
     ]
 
 
+def _together(state: Rewriting) -> Node | None:
+    """Things that happen every so often coincide after the least common multiple."""
+    if not re.search(r"together|same (?:time|moment|day|instant)|simultaneous|coincide|both", state.text):
+        return None
+    turns = [parts[0] for parts in _parts(state, rf"(?:every|each|once in|once every|after every|at intervals of)\s+{_A}")]
+    several = _parts(state, rf"(?:every|intervals of)\s+{_A}(?:(?:,| and|, and)\s*{_A})+")
+    turns = several[0] if several else turns
+    return op("common multiple", *turns) if len(turns) > 1 else None
+
+
 def _crew(state: Rewriting) -> Node | None:
     found = _parts(state, _CREW)
     if not found or not re.search(r"how (?:long|many (?:hours|days|minutes|weeks))", state.text):
@@ -49,7 +59,8 @@ def _crew(state: Rewriting) -> Node | None:
 
 
 def _sale(state: Rewriting) -> Node | None:
-    sales = [parts[:2] for parts in _parts(state, _SALE) if len(parts) >= 2] or _unit_prices(state)
+    sales = _unit_prices(state)
+    sales = sales or [parts[:2] for parts in _parts(state, _SALE) if len(parts) >= 2]
     if not sales or not re.search(r"how much|total|cost|pay|spend|price|bill|altogether|how many", state.text):
         return None
     total = op("product", *sales[0])
@@ -65,6 +76,15 @@ def _unit_prices(state: Rewriting) -> list[list[Node]]:
         counted = re.search(rf"{_A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text)
         if counted and counted[1] != match[2]:
             found.append([state.atoms[int(counted[1])], state.atoms[int(match[2])]])
+    for match in re.finditer(rf"\b([a-z]{{3,}}?)(?:s|es)? (?:at|for|cost|costs|costing|priced at|are) {_MONEY}{_A}[a-z $€£]{{0,12}}(?:each|apiece|per)", state.text):
+        for counted in re.finditer(rf"{_A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text):
+            if counted[1] != match[2]:
+                found.append([state.atoms[int(counted[1])], state.atoms[int(match[2])]])
+                break
+    for match in re.finditer(rf"{_MONEY}{_A}\s*(?:dollars |euros )?(?:for|per) (?:an? |each )?([a-z]{{3,}}?)(?:s|es|ren)?\b", state.text):
+        counted = re.search(rf"{_A} {re.escape(match[2])}(?:s|es|ren)?\b", state.text)
+        if counted and counted[1] != match[1] and not found[2:]:
+            found.append([state.atoms[int(counted[1])], state.atoms[int(match[1])]])
     return found
 
 

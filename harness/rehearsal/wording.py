@@ -1,7 +1,5 @@
 """How workers put a result into words: working first, then the answer in the form asked for."""
 
-import math
-
 from harness.rehearsal.chat import Chat
 from harness.rehearsal.scratch import Scratch
 from harness.rehearsal.workers import Worker
@@ -19,16 +17,13 @@ ASIDES = (
 
 
 def working(worker: Worker, chat: Chat, paper: Scratch) -> str:
-    """Return as much of the working as this worker writes out."""
-    keep = min(1.0, worker.verbosity)
-    lines = paper.lines[: math.ceil(len(paper.lines) * keep)]
-    extra = max(0, round(2 * (worker.verbosity - 1)))
-    asides = [ASIDES[at % len(ASIDES)] for at in range(extra)]
-    if worker.verbosity >= 2:
-        first = chat.question.strip().split("\n")[0][:300]
-        asides.insert(1, f"The question says: {first}")
-        asides += [f"Checking again: {line}" for line in lines]
-    return "\n".join([*asides[: extra // 2 + 1], *lines, *asides[extra // 2 + 1 :]])
+    """Return the working as this worker writes it out: what is asked, asides, steps."""
+    words = chat.question.split()[: round(12 * worker.verbosity)]
+    asides = [ASIDES[at % len(ASIDES)] for at in range(round(1.5 * worker.verbosity))]
+    half = len(asides) // 2
+    lines = paper.lines[: round(8 * worker.verbosity)]
+    opening = f"The question: {' '.join(words)} ..."
+    return "\n".join([opening, *asides[:half], *lines, *asides[half:]])
 
 
 def say(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
@@ -46,7 +41,7 @@ def say(worker: Worker, chat: Chat, answer: str, paper: Scratch) -> str:
 def say_program(worker: Worker, chat: Chat, code: str, family: str) -> str:
     """Return a reply that holds one program."""
     intro = f"This is a task about {family}.\n" if family and worker.verbosity >= 0.5 else ""
-    asides = "\n".join(ASIDES[: max(0, round(2 * (worker.verbosity - 1)))])
+    asides = "\n".join(ASIDES[: round(3 * worker.verbosity)])
     return f"{intro}{asides}\n```python\n{code}\n```".strip()
 
 
