@@ -1,6 +1,7 @@
 """How workers put a result into words: working first, then the answer in the form asked for."""
 
 from harness.rehearsal.chat import Chat
+from harness.rehearsal.reading import without_format
 from harness.rehearsal.scratch import Scratch
 from harness.rehearsal.workers import Worker
 
@@ -18,7 +19,7 @@ ASIDES = (
 
 def working(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """Return the working as this worker writes it out: what is asked, asides, steps."""
-    words = chat.question.split()[: round(12 * worker.verbosity)]
+    words = without_format(chat.question).split()[: round(12 * worker.verbosity)]
     asides = [ASIDES[at % len(ASIDES)] for at in range(round(1.5 * worker.verbosity))]
     half = len(asides) // 2
     lines = paper.lines[: round(8 * worker.verbosity)]
