@@ -47,13 +47,21 @@ def read_sittings(
             foreign.append(path)
             continue
         read = _read(log, path, facts)
-        group = groups.get(read.task) or groups.get(read.identity) or []
-        groups[read.task] = groups[read.identity] = group
-        group.append(read)
+        _join(groups, read)
     if not groups:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
     once = {id(group): group for group in groups.values()}
     return tuple(_sitting(group) for group in once.values()), tuple(foreign)
+
+
+def _join(groups: dict[object, list["_Read"]], read: "_Read") -> None:
+    """Put a log to those of its task and to those of its experiment, which become one group."""
+    same_task = groups.get(read.task, [])
+    same_run = groups.get(read.identity, [])
+    together = same_task if same_task is same_run else [*same_task, *same_run]
+    group = [*together, read]
+    for member in group:
+        groups[member.task] = groups[member.identity] = group
 
 
 @dataclass(frozen=True, slots=True)

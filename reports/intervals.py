@@ -87,11 +87,7 @@ def difference(values: Values, reference: Values) -> Difference | None:
     mean = fmean(deltas)
     spread = stdev(deltas) if len(deltas) > 1 else 0.0
     detectable = _detectable(spread, len(deltas)) if spread else None
-    interval = (
-        _bounds(ci(LEVEL, method="t"), [(str(n), delta) for n, delta in enumerate(deltas)])
-        if spread
-        else None
-    )
+    interval = _t_interval(deltas) if spread else None
     clear = interval is None or interval.low > 0 or interval.high < 0
     sure = abs(mean) >= (detectable or 0) and clear and sign_test(deltas) < 1 - LEVEL
     verdict: Verdict = "inconclusive" if not sure else "better" if mean > 0 else "worse"
@@ -109,6 +105,12 @@ def sign_test(deltas: Sequence[float]) -> float:
     n, fewer = ups + downs, min(ups, downs)
     tail = sum(comb(n, k) for k in range(fewer + 1)) / 2**n
     return min(1.0, 2 * tail)
+
+
+def _t_interval(deltas: Sequence[float]) -> Interval:
+    """Return Student's interval, cut to the differences that two accuracies can have."""
+    found = _bounds(ci(LEVEL, method="t"), [(str(n), delta) for n, delta in enumerate(deltas)])
+    return Interval(max(found.low, -1.0), min(found.high, 1.0))
 
 
 def _detectable(spread: float, n: int) -> float:

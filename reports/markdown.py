@@ -149,6 +149,8 @@ def _spend(sittings: Sequence[Sitting]) -> str:
         "grading USD",
     )
     lines = [_line(header), _line(["---"] * 4 + ["---:"] * 4)]
+    all_would_be: Decimal | None = Decimal(0)
+    all_paid: Decimal | None = Decimal(0)
     for sitting in sorted(sittings, key=_spend_order):
         facts, totals = sitting.facts, system_totals(sitting)
         would_be = [call.usd for call in sitting.calls if call.phase == "solve"]
@@ -158,7 +160,13 @@ def _spend(sittings: Sequence[Sitting]) -> str:
         cells = [facts.purpose, f"{facts.suite} ({facts.split})", f"`{facts.system}`", facts.label]
         cells += [str(len(sitting.calls)), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(_line(cells))
+        all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)
+    lines.append(_line(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""]))
     return "## Spend, all attempts included\n\n" + "\n".join(lines)
+
+
+def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:
+    return None if total is None or part is None else total + part
 
 
 def _paid(totals: SystemTotals, facts: RunFacts) -> str:

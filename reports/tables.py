@@ -14,8 +14,18 @@ from harness.pool_file import Label
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
 from reports.intervals import accuracy, accuracy_interval, difference
-from reports.reference import Group, graded_values, group_of, reference_of, refuse_mixed_versions
+from reports.reference import (
+    SINGLE,
+    Group,
+    graded_values,
+    group_of,
+    reference_of,
+    refuse_mixed_versions,
+)
 from reports.render import usd
+
+ARGUMENTS = 80
+"""Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ class Row:
     time_scale: float
     uses_targets: bool
     notes: str
+    reference_allowed: bool
+    """False for a choice in hindsight."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
@@ -163,6 +175,7 @@ def _row(sitting: Sitting) -> Row:
         time_scale=facts.time_scale,
         uses_targets=facts.uses_targets,
         notes="; ".join(note.replace("; ", ", ") for note in _notes(sitting, totals)),
+        reference_allowed=facts.reference_allowed,
     )
 
 
@@ -179,9 +192,11 @@ def _identity(sitting: Sitting, role: str) -> dict[str, object]:
 
 
 def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:
-    notes = list(sitting.facts.notes)
-    if sitting.facts.uses_targets:
-        notes.append("uses targets")
+    notes = ["uses targets"] if sitting.facts.uses_targets else []
+    notes += sitting.facts.notes
+    chosen = ", ".join(f"{name}={value}" for name, value in sitting.facts.args.items())
+    if 0 < len(chosen) <= ARGUMENTS and not sitting.facts.system.startswith(SINGLE):
+        notes.append(f"{sitting.facts.system}: {chosen}")
     unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
     if unscored:
         shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")

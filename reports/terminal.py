@@ -7,6 +7,7 @@ from reports.render import UNKNOWN, aligned, count, interval, percent, points, u
 from reports.tables import Row
 
 WIDTH = 120
+STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
 HEADER = (
     "system", "acc %", "95 % interval", "vs ref", "verdict", "graded", "USD/query", "tok out",
@@ -19,6 +20,8 @@ def table_text(rows: Sequence[Row]) -> str:
     blocks: list[str] = []
     for _, group in groupby(rows, key=lambda row: (row.suite, row.split, row.label)):
         blocks.append(_block(list(group)))
+    if any(map(_is_limited, rows)):
+        blocks.append(STAR)
     return "\n\n".join(blocks)
 
 
@@ -49,6 +52,10 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _name(row: Row) -> str:
-    """Return the system's name, with a star where a note in table.md limits what it shows."""
-    name = row.system + ("*" if row.uses_targets or row.notes else "")
+    name = row.system + ("*" if _is_limited(row) else "")
     return name if len(name) <= NAME else name[: NAME - 1] + "~"
+
+
+def _is_limited(row: Row) -> bool:
+    """Say whether a row is no plain result of a method."""
+    return row.uses_targets or not row.reference_allowed or row.n_graded < row.n_asked

@@ -225,7 +225,8 @@ def test_several_directories_are_read_and_a_copy_counts_once(tmp_path: Path) -> 
     sit(tmp_path / "a", "single:sage")
     sit(tmp_path / "b", "single:clerk", steps("clerk"), Crew(clerk=wrong))
     shutil.copytree(tmp_path / "a", tmp_path / "c")
-    sittings, _ = read_sittings([tmp_path / "a", tmp_path / "b", tmp_path / "c", tmp_path / "a"])
+    places = [tmp_path / name for name in ("a", "b", "c", "a")]
+    sittings, _ = read_sittings(places)
     assert sorted(sitting.facts.system for sitting in sittings) == ["single:clerk", "single:sage"]
     assert [len(sitting.calls) for sitting in sittings] == [4, 4]
     assert len(newest_logs([tmp_path])) == 2

@@ -27,7 +27,7 @@ HEADER = (
     "calls,steps,depth,latency_s,"
     "pool,data_revision,price_book,box,tokens_reasoning,n_unparsed,"
     "paired_diff,paired_low,paired_high,verdict,reference,min_detectable,split,dates,"
-    "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes"
+    "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes,reference_allowed"
 )
 EXAM = Exam(size=6)
 
@@ -234,6 +234,8 @@ def test_an_interrupted_run_says_how_much_was_not_asked(tmp_path: Path) -> None:
 
 def test_the_terminal_table_fits_120_columns(made: Report) -> None:
     assert "best-single" in made.text
+    assert "oracle*" in made.text
+    assert "best-single*" not in made.text
     tables = made.text.split("\n\n")[0].splitlines()
     assert max(map(len, tables)) <= 120
 
