@@ -6,7 +6,17 @@ Inspect imports this file in every process, so what it imports stays light.
 from harness.cassette import IMPORTERS
 from suites.aime25 import aime25
 from suites.import_saturn import NAME, saturn_cassette
+from suites.practice_choice import practice_choice
+from suites.practice_code import practice_code
+from suites.practice_composed import practice_composed
+from suites.practice_integer import practice_integer
 
 IMPORTERS[NAME] = saturn_cassette
 
-__all__ = ["aime25"]
+__all__ = [
+    "aime25",
+    "practice_choice",
+    "practice_code",
+    "practice_composed",
+    "practice_integer",
+]

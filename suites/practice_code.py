@@ -1,0 +1,62 @@
+"""`practice-code`: generated programming problems judged on hidden tests, as on LiveCodeBench."""
+
+from inspect_ai import Task, task
+
+from harness.answers import code
+from harness.records import Grade, Question
+from harness.suite import Split
+from harness.task import as_task
+from sandbox import Box, open_box
+from suites.practice import Draft, PracticeSuite
+from suites.practice_code_lists import LISTS
+from suites.practice_code_numbers import NUMBERS
+from suites.practice_code_texts import TEXTS
+from suites.programs import judge, read_tests
+
+
+def code_question(id: str, draft: Draft) -> Question:
+    """Return the question; its prompt already says how to answer."""
+    return Question(
+        id=id, text=draft.text, kind="program", target=draft.target, metadata=draft.metadata
+    )
+
+
+def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
+    """Grade by running the reply's program on all tests in a box; raises what the box raises."""
+    if box is None:
+        raise ValueError("practice-code runs programs: name a sandbox with --box.")
+    if question.target is None:
+        raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+    program = code(reply)
+    if program is None:
+        return Grade(value=0.0, extracted=None, explanation="no program found")
+    judgement = judge(program, read_tests(question.target), box)
+    return Grade(
+        value=float(judgement.passed),
+        extracted=program,
+        explanation=judgement.summary,
+        metadata={"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)},
+    )
+
+
+SUITE = PracticeSuite(
+    name="practice-code",
+    card=(
+        "Generated problems on lists, texts, numbers, grids and intervals, set as programs that "
+        "read standard input or as methods, in LiveCodeBench's prompt format, judged on two public "
+        "and four hidden tests. Practice for the pipeline, not a measure of a model's ability. "
+        "Source: this repository, Apache-2.0. No human baseline."
+    ),
+    topics={**LISTS, **TEXTS, **NUMBERS},
+    write=code_question,
+    judge=grade_code,
+    needs_box=True,
+)
+
+
+@task
+def practice_code(
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, box: str = "subprocess"
+) -> Task:
+    """Generated programming problems; splits train, validation and eval; runs programs in `box`."""
+    return as_task(SUITE, split=split, limit=limit, epochs=epochs, box=open_box(box))
