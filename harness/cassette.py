@@ -96,6 +96,16 @@ class Cassette:
         """The recorded workers, in order of first appearance."""
         return tuple(dict.fromkeys(row.worker for row in self.rows.values()))
 
+    @property
+    def epochs(self) -> int:
+        """How many epochs were recorded."""
+        return max((row.epoch for row in self.rows.values()), default=0)
+
+    @property
+    def prompts_recorded(self) -> bool:
+        """True when every reply was recorded with its request, so that any system may ask."""
+        return all(row.prompt_recorded for row in self.rows.values())
+
     def lookup(self, worker: str, digest: str, replicate: Replicate) -> Row:
         """Return the recorded reply; `CassetteMiss` when there is none."""
         row = self.rows.get((worker, digest, replicate.epoch, replicate.occurrence))

@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.errors import PodiumError, UserError
 from harness.listing import show_suites, show_systems, show_workers
+from harness.logs import find_logs
 from harness.pool_file import read_pool
 from harness.preflight import package_problems, problems, unpriced
 from harness.prices import read_book
@@ -71,11 +72,10 @@ def open_box(name: str) -> Any:
 
 def controls() -> Any:
     """Return the choices that need parts of several spokes."""
-    from suites.openings import log_opening
-
     from baselines.oracle_plans import make_plans
     from baselines.single import choose
-    from harness.run import Controls
+    from harness.job import Controls
+    from suites.openings import log_opening
 
     return Controls(choose=choose, make_plans=make_plans, opened=log_opening)
 
@@ -133,7 +133,7 @@ def record_command(args: argparse.Namespace) -> int:
     """Turn logs into a cassette that replays them."""
     from harness.record import record
 
-    print(record(args.logs, args.out))
+    print(record(find_logs(args.logs), args.out))
     return 0
 
 

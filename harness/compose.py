@@ -13,6 +13,7 @@ from typing import Any
 from inspect_ai import Task
 from inspect_ai.solver import Solver
 
+from harness.cassette import open_cassette
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
 from harness.pool_file import PoolSpec
@@ -65,18 +66,22 @@ class Request:
 
 
 def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:
-    """Return the named suites with a non-empty split; UserError lists the known ones."""
+    """Return the named suites; UserError lists the known ones."""
     suites: list[Suite[Any]] = []
     for name in request.suites:
         if name not in catalogue.suites:
             known = ", ".join(sorted(catalogue.suites))
             raise UserError(f"There is no suite {name!r}; known suites: {known}.")
         suites.append(catalogue.suites[name])
-    for suite in suites:
-        pick(suite, request.split, request.limit)
+    return suites
+
+
+def refuse_empty(suites: Sequence[Suite[Any]], request: Request) -> None:
+    """Raise UserError for a split, limit or number of epochs that leaves nothing to ask."""
     if request.epochs < 1:
         raise UserError(f"--epochs must be at least 1, not {request.epochs}.")
-    return suites
+    for suite in suites:
+        pick(suite, request.split, request.limit)
 
 
 def chosen_systems(request: Request, catalogue: Catalogue, spec: PoolSpec) -> list[str]:
@@ -108,7 +113,8 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
         spec.worker(name.partition(":")[2])
     if name == PROMPTED and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    if spec.label == "recorded" and not catalogue.systems[manifest_key(name)].recorded:
+    alone = catalogue.systems[manifest_key(name)].recorded
+    if spec.label == "recorded" and not alone and not _prompts_recorded(spec):
         return (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
@@ -118,9 +124,18 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     return None
 
 
+def _prompts_recorded(spec: PoolSpec) -> bool:
+    tapes = {str(worker.args.get("cassette", "")) for worker in spec.workers}
+    return all(open_cassette(tape).prompts_recorded for tape in tapes)
+
+
 def _default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
     """Return every system that fits the pool, single workers first."""
-    others = [name for name in catalogue.systems if name != ANY_SINGLE]
+    others = [
+        name
+        for name, manifest in catalogue.systems.items()
+        if name != ANY_SINGLE and (manifest.recorded or spec.label != "recorded")
+    ]
     return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
 
 
@@ -129,9 +144,16 @@ def manifest_key(system: str) -> str:
     return ANY_SINGLE if system.startswith(f"{SINGLE}:") else system
 
 
-def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
-    """Raise UserError with every missing key, server and price at once."""
+def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str], epochs: int) -> None:
+    """Raise UserError with every missing key, server, price and recording at once."""
     found = problems(spec, book, conductor=PROMPTED in systems)
+    for worker in spec.workers if spec.label == "recorded" and not found else ():
+        recorded = open_cassette(str(worker.args.get("cassette", ""))).epochs
+        if epochs > recorded:
+            found.append(
+                f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
+                f"{recorded} epoch{'s' if recorded > 1 else ''}."
+            )
     if found:
         raise UserError(" ".join(found))
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness.compose import Catalogue, Request, chosen_systems, refusal
 from harness.errors import UserError, WorkerError
+from harness.job import Controls
 from harness.pool_file import read_pool
-from harness.run import Controls, run
+from harness.run import run
 
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 RECORDED = "recorded-aime25"

@@ -5,7 +5,7 @@ cost so far, a worker's first call goes alone, and a call that could pass the li
 limit can be passed only by as much as a call is dearer than all before it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Spend:
     _settled: anyio.Event | None = None
 
     @asynccontextmanager
-    async def allowance(self, price_ref: str) -> AsyncIterator[None]:
+    async def allowance(self, price_ref: str) -> AsyncGenerator[None]:
         """Hold back what a call may cost while it is in flight; wait while too much is held.
 
         Raises `SpendLimit` when the call could pass the limit even if nothing else were in flight.

@@ -31,8 +31,9 @@ from baselines.oracle_plans import make_plans
 from baselines.single import choose
 from harness.compose import Catalogue, Request
 from harness.eval_set import Outcome
+from harness.job import Controls
 from harness.records import Grade, Question
-from harness.run import Controls, run
+from harness.run import run
 from harness.suite import Split
 
 POOL = """
@@ -71,7 +72,7 @@ class ToyAPI(ModelAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
-        **model_args: Any,  # noqa: ANN401 - Inspect hands over whatever get_model was given
+        **model_args: Any,
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
         self.notes = str(model_args["notes"])
@@ -137,7 +138,7 @@ class Toy:
 def toy_catalogue(suite: Toy | None = None) -> Catalogue:
     """Return the toy exam beside the real baselines."""
 
-    def factory(name: str) -> Any:  # noqa: ANN401 - a solver factory, whatever its arguments
+    def factory(name: str) -> Any:
         return getattr(solvers, name.partition("/")[2])
 
     return Catalogue(
@@ -158,7 +159,7 @@ def toy_pool(log_dir: Path, label: str = "live", connections: int = 4) -> Path:
     return path
 
 
-def toy_run(log_dir: Path, suite: Toy | None = None, **changes: Any) -> Outcome:  # noqa: ANN401
+def toy_run(log_dir: Path, suite: Toy | None = None, **changes: Any) -> Outcome:
     """Run the toy; `changes` go into the request."""
     request = {
         "suites": ("toy",),

@@ -1,0 +1,77 @@
+"""What the steps of one run share, and the running of an experiment's entries."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from harness.compose import Catalogue, Facts, Request, task_of
+from harness.eval_set import Outcome, Settings, run_tasks
+from harness.experiment import Experiment
+from harness.pool import pool_models
+from harness.pool_file import PoolSpec
+from harness.prices import Book
+from harness.sittings import read_sittings
+from harness.suite import Split, Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The choices that need parts of several spokes; harness/cli.py supplies them."""
+
+    choose: Callable[[Mapping[str, float]], str]
+    """Accuracy per worker, in pool order -> the best single worker."""
+    make_plans: Callable[..., Mapping[str, Any]]
+    """(path, questions, pool, grade) -> the oracle solver's arguments, after making its plans."""
+    opened: Callable[[Path, Suite[Any], int], object]
+    """Called when questions of an `eval` split are about to be asked, to write it down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request with everything it named, found and checked."""
+
+    request: Request
+    catalogue: Catalogue
+    controls: Controls
+    spec: PoolSpec
+    book: Book
+    box_name: str | None
+    box: Any | None
+
+    def box_for(self, suite: Suite[Any]) -> Any | None:
+        """Return the box a suite grades in; None for suites that run no programs."""
+        return self.box if suite.needs_box else None
+
+
+def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = "eval") -> Outcome:
+    """Run all entries of an experiment, old and new: Inspect skips what is finished."""
+    facts = Facts(
+        spec=job.spec,
+        book=job.book,
+        split=cast(Split, experiment.split),
+        purpose=purpose,
+        box=job.box,
+        box_name=job.box_name,
+    )
+    tasks = [task_of(row, experiment, job.catalogue, facts) for row in experiment.entries]
+    limit = job.request.max_usd
+    settings = Settings(
+        log_dir=log_dir,
+        limit=experiment.limit,
+        max_usd=limit,
+        already_spent=already_spent(job.request.log_dir) if limit else Decimal(0),
+        display=job.request.display,
+    )
+    models = pool_models(job.spec, experiment.seed, experiment.time_scale)
+    return run_tasks(tasks, models, job.book, settings)
+
+
+def already_spent(log_dir: Path) -> Decimal:
+    """Return the would-be dollars of all calls in an experiment's logs, failed ones included."""
+    if not any(log_dir.rglob("*.eval")):
+        return Decimal(0)
+    sittings, _ = read_sittings([log_dir])
+    calls = (call for sitting in sittings for call in sitting.calls if call.billable)
+    return sum((call.usd for call in calls if call.usd is not None), Decimal(0))
