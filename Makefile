@@ -12,8 +12,13 @@ ARGS ?=
 
 BIN := $(VENV)/bin
 PACKAGES := harness suites baselines conductor sandbox reports
-SOURCES := pyproject.toml README.md LICENSE \
-	$(shell find $(PACKAGES) -type f -not -name '*.pyc' 2>/dev/null)
+SOURCES := pyproject.toml README.md LICENSE $(PACKAGES)
+
+# What is installed, told by content: times mislead after a copy, and a deleted file has none.
+DIGEST := $(shell find $(SOURCES) -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum \
+	| sha256sum | cut -c 1-16)
+INSTALLED := $(VENV)/installed-$(DIGEST)
+INSTALLED_DEV := $(VENV)/installed-dev-$(DIGEST)
 
 # Recorded replies and data sets live beside the checkout; an explicit PODIUM_DATA wins.
 ifneq ($(wildcard ../shared/data),)
@@ -25,36 +30,36 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: $(VENV)/installed ## Compare every kind of system, with no key, no GPU and no network
+demo: $(INSTALLED) ## Compare every kind of system, with no key, no GPU and no network
 	$(BIN)/podium demo --out $(OUT)
 
 .PHONY: test
-test: $(VENV)/installed-dev ## Run the tests; pick some with ARGS="-k ledger"
+test: $(INSTALLED_DEV) ## Run the tests; pick some with ARGS="-k ledger"
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: check
 check: lint types layers test ## Run all that CI runs: format, lint, types, layers, tests
 
 .PHONY: lint
-lint: $(VENV)/installed-dev ## Check format and lint
+lint: $(INSTALLED_DEV) ## Check format and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
 .PHONY: types
-types: $(VENV)/installed-dev ## Check types, strictly
+types: $(INSTALLED_DEV) ## Check types, strictly
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 .PHONY: layers
-layers: $(VENV)/installed-dev ## Check who imports whom
+layers: $(INSTALLED_DEV) ## Check who imports whom
 	$(BIN)/lint-imports --no-logo
 
 .PHONY: format
-format: $(VENV)/installed-dev ## Format the code and mend what ruff can mend
+format: $(INSTALLED_DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(VENV)/installed-dev ## Measure samples per second beside plain Inspect
+bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
 	$(BIN)/python tests/bench.py $(ARGS)
 
 .PHONY: clean
@@ -70,12 +75,14 @@ $(BIN)/python:
 
 # A normal install, not an editable one: in an editable install Inspect drops the package's name from
 # registry names. pip installs a folder anew each time; satisfied dependencies cost nothing.
-$(VENV)/installed: $(SOURCES) | $(BIN)/python
+$(INSTALLED): | $(BIN)/python
 	@echo "Installing podium into $(VENV) (a minute or two the first time)"
+	@rm -f $(VENV)/installed-*
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check .
 	@touch $@
 
-$(VENV)/installed-dev: $(SOURCES) | $(BIN)/python
+$(INSTALLED_DEV): | $(BIN)/python
 	@echo "Installing podium and its development tools into $(VENV) (a few minutes the first time)"
+	@rm -f $(VENV)/installed-*
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check '.[dev]'
-	@touch $(VENV)/installed $@
+	@touch $(INSTALLED) $@
