@@ -10,7 +10,7 @@ from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
 from reports.render import UNKNOWN, count, interval, percent, points, usd
-from reports.tables import Row
+from reports.tables import Row, block_of
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -58,10 +58,11 @@ def _exam(rows: Sequence[Row]) -> str:
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
     lines = [_line(HEADER), _line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
-    for label, group in groupby(rows, key=lambda row: (row.label, row.pool, row.seed)):
+    for _, group in groupby(rows, key=block_of):
         members = list(group)
         reference = next((row.reference for row in members if row.reference), "none")
-        head = f"**{label[0]}**, pool {label[1]}, seed {label[2]}; reference: {reference}"
+        one = members[0]
+        head = f"**{one.label}**, pool {one.pool}, seed {one.seed}; reference: {reference}"
         lines.append(_line([head, *[""] * (len(HEADER) - 1)]))
         lines += [_line(_cells(row, notes)) for row in members]
     foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))

@@ -1,4 +1,4 @@
-"""plot.png: accuracy against would-be dollars per query, one panel per exam and label.
+"""plot.png: accuracy against would-be dollars per query, one panel per exam, label and pool.
 
 The dotted line is the reference. Names stand in a key beside each panel and not at the
 points, so no two labels can overlap.
@@ -7,7 +7,8 @@ points, so no two labels can overlap.
 # pyright: reportUnknownMemberType=false
 # matplotlib types its keyword arguments only in part.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
 from pathlib import Path
@@ -18,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports.render import percent
-from reports.tables import Row
+from reports.tables import Row, block_of
 
 SOFTWARE = "podium"
 """Stands in the image's metadata: what a later report may overwrite."""
@@ -31,6 +32,21 @@ SHAPES = ("o", "s", "^", "D", "v", "P", "X")
 SINGLE = "single:"
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a panel's horizontal axis measures."""
+
+    label: str
+    place: Callable[[Row], float | None]
+
+
+DOLLARS = Scale(
+    "USD per query (would-be)",
+    lambda row: None if row.usd_per_query is None else float(row.usd_per_query),
+)
+TOKENS = Scale("output tokens per query (no worker here has a price)", lambda row: row.tokens_out)
+
+
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Write the plot as a PNG file."""
     figure_of(rows).savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
@@ -38,9 +54,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 def figure_of(rows: Sequence[Row]) -> Figure:
     """Return the plot; systems without accuracy or without a price are named below their panel."""
-    panels = [
-        list(group) for _, group in groupby(rows, key=lambda row: (row.suite, row.split, row.label))
-    ]
+    panels = [list(group) for _, group in groupby(rows, key=block_of)]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
     tallest = max((len(panel) for panel in panels), default=1)
@@ -65,17 +79,19 @@ def _looks(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
 def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]) -> None:
     first = rows[0]
     axes.set_title(
-        f"{first.suite} {first.suite_version} ({first.split}), {first.label}", fontsize=11
+        f"{first.suite} {first.suite_version} ({first.split}), {first.label}, pool {first.pool}",
+        fontsize=10,
     )
-    shown = [row for row in rows if row.accuracy is not None and row.usd_per_query is not None]
+    scale = DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
+    shown = [row for row in rows if row.accuracy is not None and scale.place(row) is not None]
     for row in shown:
-        _point(axes, row, looks[row.system])
+        _point(axes, row, scale.place(row) or 0.0, looks[row.system])
     for row in shown:
         if row.verdict == "reference" and row.accuracy is not None:
             axes.axhline(100 * row.accuracy, color="grey", linewidth=0.8, linestyle=":")
-    if shown and all(row.usd_per_query for row in shown):
+    if shown and all(scale.place(row) for row in shown):
         axes.set_xscale("log")
-    axes.set_xlabel("USD per query (would-be)")
+    axes.set_xlabel(scale.label)
     axes.set_ylabel("accuracy, %, with 95 % interval")
     axes.set_ylim(-3, 103)
     axes.grid(visible=True, alpha=0.25)
@@ -88,14 +104,14 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
         axes.set_xlabel(f"{axes.get_xlabel()}\n{lines}", fontsize=8)
 
 
-def _point(axes: Axes, row: Row, look: tuple[str, str]) -> None:
+def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:
     """Draw one system; single workers are large and hollow, so what lies on them still shows."""
     assert row.accuracy is not None, "the caller draws graded rows only"
     single = row.system.startswith(SINGLE)
     low = row.accuracy - (row.accuracy if row.ci_low is None else row.ci_low)
     high = (row.accuracy if row.ci_high is None else row.ci_high) - row.accuracy
     axes.errorbar(
-        float(row.usd_per_query or 0),
+        x,
         100 * row.accuracy,
         yerr=[[100 * max(low, 0.0)], [100 * max(high, 0.0)]],
         fmt=look[1],

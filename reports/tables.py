@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from pathlib import Path
 
 from harness.logs import RunFacts
 from harness.pool_file import Label
@@ -86,6 +87,11 @@ class Row:
 
 COLUMNS = tuple(field.name for field in fields(Row))
 """The CSV header. Stable: append only."""
+
+
+def block_of(row: Row) -> tuple[str, str, Label, str, int]:
+    """Return what the rows of one block share; tables and plots show a block at a time."""
+    return (row.suite, row.split, row.label, row.pool, row.seed)
 
 
 def build_rows(sittings: Sequence[Sitting]) -> tuple[Row, ...]:
@@ -170,7 +176,7 @@ def _row(sitting: Sitting) -> Row:
         dates=facts.dates,
         knowledge_cutoff=_cutoffs(facts, called),
         config=_json({role: _identity(sitting, role) for role in called}),
-        args=_json(facts.args),
+        args=_json(_arguments(facts)),
         seed=facts.seed,
         time_scale=facts.time_scale,
         uses_targets=facts.uses_targets,
@@ -194,7 +200,7 @@ def _identity(sitting: Sitting, role: str) -> dict[str, object]:
 def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:
     notes = ["uses targets"] if sitting.facts.uses_targets else []
     notes += sitting.facts.notes
-    chosen = ", ".join(f"{name}={value}" for name, value in sitting.facts.args.items())
+    chosen = ", ".join(f"{name}={value}" for name, value in _arguments(sitting.facts).items())
     if 0 < len(chosen) <= ARGUMENTS and not sitting.facts.system.startswith(SINGLE):
         notes.append(f"{sitting.facts.system}: {chosen}")
     unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
@@ -212,6 +218,17 @@ def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:
     return notes
 
 
+def _arguments(facts: RunFacts) -> dict[str, object]:
+    """Return a system's arguments; of a file its name, because a table travels and paths do not."""
+    return {name: _without_folder(value) for name, value in facts.args.items()}
+
+
+def _without_folder(value: object) -> object:
+    if isinstance(value, str) and Path(value).is_absolute():
+        return Path(value).name
+    return value
+
+
 def _failures(totals: SystemTotals, facts: RunFacts) -> str:
     said = f"{totals.n_failed} calls failed"
     if facts.label != "live" or totals.usd_spent is not None:
@@ -220,10 +237,11 @@ def _failures(totals: SystemTotals, facts: RunFacts) -> str:
 
 
 def _order(row: Row) -> tuple[object, ...]:
-    """Sort by table, then by label, then the most accurate first."""
+    """Sort by block, then the most accurate first."""
     accuracy = -1.0 if row.accuracy is None else row.accuracy
-    table = (row.suite, row.split, ("live", "recorded", "rehearsal").index(row.label))
-    return (*table, -accuracy, row.system, row.pool, row.seed, row.args)
+    suite, split, label, *rest = block_of(row)
+    rank = ("live", "recorded", "rehearsal").index(label)
+    return (suite, split, rank, *rest, -accuracy, row.system, row.args)
 
 
 def _json(value: Mapping[str, object]) -> str:

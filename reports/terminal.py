@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
-from reports.tables import Row
+from reports.tables import Row, block_of
 
 WIDTH = 120
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
@@ -16,9 +16,9 @@ HEADER = (
 
 
 def table_text(rows: Sequence[Row]) -> str:
-    """Return one block of text per suite, split and label, no line longer than 120 characters."""
+    """Return the rows block by block, no line longer than 120 characters."""
     blocks: list[str] = []
-    for _, group in groupby(rows, key=lambda row: (row.suite, row.split, row.label)):
+    for _, group in groupby(rows, key=block_of):
         blocks.append(_block(list(group)))
     if any(map(_is_limited, rows)):
         blocks.append(STAR)

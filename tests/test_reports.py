@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspect_ai import Task, eval_set
@@ -144,6 +145,16 @@ def test_rows_of_two_labels_are_compared_within_their_label_only(tmp_path: Path)
     assert [row.reference for row in found] == ["single:sage", "single:clerk"]
 
 
+def test_two_pools_are_two_blocks_and_never_mixed(tmp_path: Path) -> None:
+    for pool in ("first", "second"):
+        home: dict[str, Any] = {"pool": pool, "pool_sha256": pool}
+        sit(tmp_path / "logs" / pool, "single:sage", **home)
+        sit(tmp_path / "logs" / pool, "single:clerk", steps("clerk"), Crew(clerk=wrong), **home)
+    found = rows_of(tmp_path)
+    assert [row.pool for row in found] == ["first", "first", "second", "second"]
+    assert [row.verdict for row in found] == ["reference", "inconclusive"] * 2
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -156,6 +167,14 @@ def test_two_versions_of_an_exam_are_refused(tmp_path: Path, other: Exam) -> Non
     sit(tmp_path / "logs" / "b", "single:clerk", steps("clerk"), exam=other)
     with pytest.raises(UserError, match="Suite 'numbers' is there with"):
         rows_of(tmp_path)
+
+
+def test_a_table_holds_no_path_of_the_machine_it_was_made_on(tmp_path: Path) -> None:
+    arguments = {"plans": str(tmp_path / "plans.json"), "draws": 8}
+    sit(tmp_path / "logs", "oracle", args=arguments)
+    row = row_of(rows_of(tmp_path), "oracle")
+    assert json.loads(row.args) == {"plans": "plans.json", "draws": 8}
+    assert "oracle: plans=plans.json, draws=8" in row.notes
 
 
 def test_choosing_the_best_single_is_no_row_and_its_spend_is_printed(made: Report) -> None:
@@ -283,10 +302,14 @@ def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
     sit(tmp_path / "more", "single:sage", exam=Exam(name="letters"), label="rehearsal")
     unpriced = {**BOOK.as_json(), "usd_per_mtok": {}}
     sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
+    sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
     sittings, _ = read_sittings([logs, tmp_path / "more"])
     figure = figure_of(build_rows(sittings))
     boxes = texts_of(figure)
     assert len(boxes) > 10
+    labels = " ".join(text for text, _ in boxes)
+    assert "not drawn (no grade or no price): oracle" in labels
+    assert "output tokens per query (no worker here has a price)" in labels
     for (left, one), (right, two) in combinations(boxes, 2):
         assert not Bbox.intersection(one, two), f"{left!r} and {right!r} overlap"
 
