@@ -72,7 +72,7 @@ class ScriptedAPI(ModelAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
-        **model_args: Any,  # noqa: ANN401 - Inspect hands over whatever get_model was given
+        **model_args: Any,
     ) -> None:
         """Keep the reply function, given as `reply` or registered under the model's name."""
         super().__init__(model_name, base_url, api_key, [], config)
@@ -135,6 +135,8 @@ def scripted_pool(*, seed: int = 0, **replies: ReplyFunction | str) -> ScriptedP
 
 
 def _model(name: str, reply: ReplyFunction | str, seed: int, heard: list[Heard]) -> Model:
-    speak = (lambda _: reply) if isinstance(reply, str) else reply
+    def speak(request: Heard) -> str:
+        return reply if isinstance(reply, str) else reply(request)
+
     arguments: dict[str, Any] = {"reply": speak, "heard": heard, "seed": seed}
     return get_model(f"scripted/{name}", role=name, memoize=False, **arguments)
