@@ -145,7 +145,7 @@ def manifest_key(system: str) -> str:
 
 
 def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str], epochs: int) -> None:
-    """Raise UserError with every missing key, server, price and recording at once."""
+    """Raise UserError for a missing key, server, price or recording, and say how many there are."""
     found = problems(spec, book, conductor=PROMPTED in systems)
     for worker in spec.workers if spec.label == "recorded" and not found else ():
         recorded = open_cassette(str(worker.args.get("cassette", ""))).epochs
@@ -155,7 +155,8 @@ def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str], epochs: i
                 f"{recorded} epoch{'s' if recorded > 1 else ''}."
             )
     if found:
-        raise UserError(" ".join(found))
+        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
+        raise UserError(f"{found[0]}{more}")
 
 
 def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
