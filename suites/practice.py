@@ -11,6 +11,7 @@ workers, which share no code and no template with the generators (an import cont
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -84,7 +85,8 @@ class PracticeSuite:
             raise UserError(
                 f"Suite {self.name!r} has no split {split!r}: {', '.join(self.splits)}."
             )
-        drafts = _drafts(self.topics, split, self.sizes[split], f"{self.name}/{self.seed}/{split}")
+        seed = f"{self.name}/{self.seed}/{split}"
+        drafts = _drafts(tuple(self.topics.items()), split, self.sizes[split], seed)
         return [
             replace(self.write(f"{self.name}-{split}-{number:04d}", draft), topic=topic)
             for number, (topic, draft) in enumerate(drafts, start=1)
@@ -105,9 +107,10 @@ def home(key: str) -> Split:
     return next(split for split in SPLITS if residue in RESIDUES[split])
 
 
+@lru_cache(maxsize=16)
 def _drafts(
-    topics: Mapping[str, Topic], split: Split, size: int, seed: str
-) -> list[tuple[str, Draft]]:
+    topics: tuple[tuple[str, Topic], ...], split: Split, size: int, seed: str
+) -> Sequence[tuple[str, Draft]]:
     """Draw from the topics in turn, leaving out those that have nothing new for this split."""
     rng = Random(seed)
     open_topics = dict(topics)
