@@ -55,7 +55,7 @@ class SystemTotals:
     conductor_tokens: float | None
     usd: Decimal | None
     usd_paid: Decimal | None
-    """All that was paid to be answered, failed attempts included, over the pairs asked."""
+    """All that was paid for answers, failed attempts included, over the pairs begun so far."""
     usd_spent: Decimal | None
     """The same, not divided. None when the price of a billed call is unknown."""
     usd_at_least: Decimal
@@ -99,7 +99,7 @@ def system_totals(sitting: Sitting) -> SystemTotals:
     """Average a system's queries, and add up what all its attempts have spent."""
     graded = [attempt for attempt in sitting.attempts if attempt.graded]
     rows = [query_totals(attempt) for attempt in graded]
-    label = sitting.facts.label
+    label, begun = sitting.facts.label, len(sitting.attempts)
     spent = paid(label, (call for call in sitting.calls if call.phase == "solve"))
     return SystemTotals(
         n_asked=sitting.asked,
@@ -112,7 +112,7 @@ def system_totals(sitting: Sitting) -> SystemTotals:
         worker_tokens_out=_mean(rows, lambda row: row.worker_tokens_out),
         conductor_tokens=_mean(rows, lambda row: row.conductor_tokens),
         usd=_mean_usd(rows),
-        usd_paid=spent / sitting.asked if spent is not None and sitting.asked else None,
+        usd_paid=spent / begun if spent is not None and begun else None,
         usd_spent=spent,
         usd_at_least=_known(label, sitting.calls),
         usd_grading=paid(label, (call for call in sitting.calls if call.phase == "score")),

@@ -30,6 +30,8 @@ COLOURS = (
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
 SINGLE = "single:"
+DECADE = 10
+"""A range wider than this is drawn on a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
     for row in shown:
         if row.verdict == "reference" and row.accuracy is not None:
             axes.axhline(100 * row.accuracy, color="grey", linewidth=0.8, linestyle=":")
-    if shown and all(scale.place(row) for row in shown):
+    places = [scale.place(row) or 0.0 for row in shown]
+    if places and min(places) > 0 and max(places) > DECADE * min(places):
         axes.set_xscale("log")
     axes.set_xlabel(scale.label)
     axes.set_ylabel("accuracy, %, with 95 % interval")

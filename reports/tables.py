@@ -47,7 +47,7 @@ class Row:
     usd_per_query: Decimal | None
     """Would-be: at the price book in the log, as if nothing had been cached."""
     usd_paid_per_query: Decimal | None
-    """Live only, failed attempts included; per pair asked."""
+    """Live only, failed attempts included; per pair begun."""
     tokens_in: float | None
     tokens_out: float | None
     worker_tokens_out: float | None
