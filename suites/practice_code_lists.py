@@ -100,6 +100,7 @@ def _set(rng: Random, fold: Fold, returns: Shape, noun: str = "") -> Draft | Non
         (
             f"You are given nums, a list of {noun} (integers). Find {wanted}.",
             f"The list nums holds integer {noun}. Compute {wanted}.",
+            f"Given a list of integers nums ({noun}), determine {wanted}.",
         )
     )
     problem = Problem(

@@ -62,7 +62,9 @@ def _set(
     place = rng.choice(places)
     problem = Problem(
         key=f"{method} {place} {wanted}",
-        statement=f"The string s is {place}. {wanted}",
+        statement=rng.choice(
+            (f"The string s is {place}. {wanted}", f"You are given {place} as a string s. {wanted}")
+        ),
         method=method,
         inputs=(("s", "text"),),
         returns=returns,
@@ -107,7 +109,8 @@ def about_word(rng: Random) -> Draft | None:
     """Set a problem about one lower-case word."""
     k = rng.randint(2, 3)
     entries: tuple[Text, ...] = (
-        ("isPalindrome", "Does it read the same backwards?", "truth", lambda s: s == s[::-1]),
+        ("isPalindrome", "Is it a palindrome, that is, does it read the same backwards?", "truth",
+         lambda s: s == s[::-1]),
         ("runLength", "Return its run-length encoding: each run of equal letters becomes the "
          "letter followed by the length of the run, as in a3b1 for aaab.", "text", run_lengths),
         ("reverseText", "Reverse it.", "text", lambda s: s[::-1]),

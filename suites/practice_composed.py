@@ -12,6 +12,7 @@ from inspect_ai import Task, task
 from harness.suite import Split
 from harness.task import as_task
 from suites.practice import Draft, PracticeSuite, asked
+from suites.practice_composed_direct import DIRECT
 from suites.practice_facts import BY_NUMBER, ELEMENTS, PLANETS, Element
 from suites.practice_integer import grade_integer, integer_question
 from suites.practice_integer_numbers import digit_sum, divisors, is_prime
@@ -156,6 +157,7 @@ SUITE = PracticeSuite(
         "of a model's ability. Source: this repository, Apache-2.0. No human baseline."
     ),
     topics={
+        **DIRECT,
         "power": power,
         "common divisor": common,
         "divisor sum": divisor_sum,
