@@ -60,7 +60,7 @@ format: $(INSTALLED_DEV) ## Format the code and mend what ruff can mend
 
 .PHONY: bench
 bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
-	$(BIN)/python tests/bench.py $(ARGS)
+	$(BIN)/python tests/benchmarks/run_against_inspect.py $(ARGS)
 
 .PHONY: clean
 clean: ## Remove the environment, caches and the demo's output
