@@ -7,7 +7,7 @@ from math import gcd
 from random import Random
 from typing import Any
 
-from suites.practice import Draft
+from suites.practice import Draft, any_of
 from suites.practice_code_problem import Problem, Shape, draft
 
 NOUNS = (
@@ -142,6 +142,30 @@ def counting(rng: Random) -> Draft | None:
     return _set(rng, rng.choice(entries), "number")
 
 
+def counting_given(rng: Random) -> Draft | None:
+    """Set a problem that counts values against a number which is part of the input."""
+    noun = rng.choice(NOUNS)
+    entries: tuple[tuple[str, str, Callable[[list[int], int], int]], ...] = (
+        ("countAbove", "how many values are strictly greater than k",
+         lambda values, k: sum(value > k for value in values)),
+        ("countDivisible", "how many values are divisible by k",
+         lambda values, k: sum(value % k == 0 for value in values)),
+        ("countMatches", "how many values are equal to k", lambda values, k: values.count(k)),
+    )  # fmt: skip
+    method, wanted, solve = rng.choice(entries)
+    problem = Problem(
+        key=f"{method} {noun}",
+        statement=f"You are given nums, a list of integer {noun}, and a positive integer k. Count "
+        f"{wanted}.",
+        method=method,
+        inputs=(("nums", "numbers"), ("k", "number")),
+        returns="number",
+        solve=solve,
+        draw=lambda rng: (numbers(rng), rng.randint(1, 12)),
+    )
+    return draft(rng, problem)
+
+
 def two_sum(rng: Random) -> Draft | None:
     """Ask whether two positions add up to a target."""
     noun = rng.choice(NOUNS)
@@ -200,7 +224,7 @@ def combined(rng: Random) -> Draft | None:
 LISTS = {
     "list to number": fold,
     "list to list": transform,
-    "counting": counting,
+    "counting": any_of(counting, counting_given),
     "two-sum": two_sum,
     "combined": combined,
 }
