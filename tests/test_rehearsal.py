@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from inspect_ai import Task, eval
@@ -21,9 +22,11 @@ from harness.workflow import Step, Workflow
 POWER = "Find the remainder when 17^25 is divided by 41. Put your final answer in \\boxed{}."
 
 
-def model(worker: str, config: GenerateConfig | None = None, **args: object) -> Model:
+def model(worker: str, config: GenerateConfig | None = None, **args: Any) -> Model:
     """Return a rehearsal model that shares no state with another test's."""
-    return get_model(f"rehearsal/{worker}", config=config or GenerateConfig(), memoize=False, **args)
+    return get_model(
+        f"rehearsal/{worker}", config=config or GenerateConfig(), memoize=False, **args
+    )
 
 
 def say(of: Model, text: str = POWER) -> str:
@@ -32,8 +35,12 @@ def say(of: Model, text: str = POWER) -> str:
 
 
 def test_the_provider_serves_a_real_eval_offline(tmp_path: object) -> None:
-    task = Task(dataset=[Sample(input=POWER, target="\\boxed{14}")], solver=generate(), scorer=includes())
-    log = eval(task, model="rehearsal/abacus", temperature=0.0, log_dir=str(tmp_path), display="none")[0]
+    task = Task(
+        dataset=[Sample(input=POWER, target="\\boxed{14}")], solver=generate(), scorer=includes()
+    )
+    log = eval(
+        task, model="rehearsal/abacus", temperature=0.0, log_dir=str(tmp_path), display="none"
+    )[0]
     assert log.status == "success"
     assert log.results is not None
     assert log.results.scores[0].metrics["accuracy"].value == 1.0
@@ -78,7 +85,10 @@ def test_a_composed_question_is_solved_through_the_pool_by_two_workers() -> None
     spec = read_pool("rehearsal")
     text = "How many primes are smaller than the atomic number of uranium? Answer in \\boxed{}."
     plan = Workflow((Step("scholar", "State the facts."), Step("abacus", "Compute.", reads=(0,))))
-    workers = [worker.model_copy(update={"config": GenerateConfig(temperature=0.0)}) for worker in spec.workers]
+    workers = [
+        worker.model_copy(update={"config": GenerateConfig(temperature=0.0)})
+        for worker in spec.workers
+    ]
     cold = spec.model_copy(update={"workers": tuple(workers)})
     pool = Pool(models={worker.name: slot_model(worker) for worker in cold.workers}, spec=cold)
     answer = asyncio.run(execute(plan, Question(id="q", text=text, kind="integer"), pool))
@@ -87,7 +97,9 @@ def test_a_composed_question_is_solved_through_the_pool_by_two_workers() -> None
 
 def test_numbered_replies_in_a_system_message_are_weighed() -> None:
     spec = read_pool("rehearsal")
-    plan = Workflow((Step("planner"), Step("formatter", system="Synthesise:\n{replies}", reads="all")))
+    plan = Workflow(
+        (Step("planner"), Step("formatter", system="Synthesise:\n{replies}", reads="all"))
+    )
     pool = Pool(models=pool_models(spec), spec=spec)
     question = Question(id="q", text="What is 6 * 7? Put it in \\boxed{}.", kind="integer")
     answer = asyncio.run(execute(plan, question, pool))
@@ -115,7 +127,7 @@ def test_latency_is_slept_times_the_time_scale() -> None:
 def test_unknown_workers_and_arguments_are_refused_with_the_known_ones() -> None:
     with pytest.raises(UserError, match="known workers: abacus"):
         model("nobody")
-    with pytest.raises(UserError, match="argument 'slips'.*known: seed"):
+    with pytest.raises(UserError, match=r"argument 'slips'.*known: seed"):
         model("abacus", slips=0.1)
 
 

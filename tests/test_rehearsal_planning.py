@@ -53,7 +53,9 @@ def test_a_computation_is_checked_by_somebody_else() -> None:
 
 
 def test_with_hidden_identities_the_plan_spreads_over_the_models() -> None:
-    models, subtasks, access = lists(plan(QUESTIONS["composed"][0]["text"], dict.fromkeys(range(4), "")))
+    models, subtasks, access = lists(
+        plan(QUESTIONS["composed"][0]["text"], dict.fromkeys(range(4), ""))
+    )
     assert len(set(models)) == len(models) == len(subtasks) == len(access)
 
 

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from inspect_ai.model import Model
+from inspect_ai.model import ChatMessageUser
 from rehearsal_help import QUESTIONS, accuracy, ask, prompt
 
 from harness.pool import Pool, pool_models
@@ -49,16 +49,14 @@ def test_other_seeds_draw_other_pools() -> None:
     assert len({draw(seed) for seed in range(20)}) == 20
 
 
-def _answers(model: Model, pool: Pool, name: str) -> list[str | None]:
+def _answers(pool: Pool, name: str) -> list[str | None]:
     texts = [prompt("integer", item) for item in QUESTIONS["integer"]]
-    replies = [asyncio.run(pool.ask(name, [_user(text)], "step")) for text in texts for _ in range(3)]
+    replies = [
+        asyncio.run(pool.ask(name, [ChatMessageUser(content=text)], "step"))
+        for text in texts
+        for _ in range(3)
+    ]
     return [final_answer(reply.text, "number") for reply in replies]
-
-
-def _user(text: str):  # noqa: ANN202 - Inspect's message type, as its constructor says
-    from inspect_ai.model import ChatMessageUser
-
-    return ChatMessageUser(content=text)
 
 
 def _failures(pool_name: str) -> list[list[bool]]:
@@ -66,13 +64,16 @@ def _failures(pool_name: str) -> list[list[bool]]:
     targets = [item["target"] for item in QUESTIONS["integer"] for _ in range(3)]
     pool = Pool(models=pool_models(spec, seed=7), spec=spec)
     return [
-        [said != wanted for said, wanted in zip(_answers(pool.models[n], pool, n), targets, strict=True)]
+        [said != wanted for said, wanted in zip(_answers(pool, n), targets, strict=True)]
         for n in spec.names[:2]
     ]
 
 
 def test_workers_that_share_a_stream_fail_together_and_others_do_not() -> None:
-    together, apart = phi(*_failures("rehearsal-correlated")), phi(*_failures("rehearsal-homogeneous"))
+    together, apart = (
+        phi(*_failures("rehearsal-correlated")),
+        phi(*_failures("rehearsal-homogeneous")),
+    )
     assert together > 0.8
     assert apart < together
 
@@ -81,7 +82,9 @@ def test_the_dominant_worker_is_best_and_cheapest() -> None:
     spec = read_pool("rehearsal-dominant")
     book = read_book(spec.prices)
     best, *others = spec.workers
-    assert all(book.prices[best.price_ref].output <= book.prices[w.price_ref].output for w in others)
+    assert all(
+        book.prices[best.price_ref].output <= book.prices[w.price_ref].output for w in others
+    )
     for kind in ("integer", "choice", "composed"):
         mine = accuracy("polymath", kind, heat=1.0, draws=4)
         names = [worker.model.split("/")[1] for worker in others]
@@ -98,15 +101,25 @@ def test_workers_are_as_accurate_in_their_field_as_real_models_are() -> None:
     measured = tomllib.loads(CALIBRATION.read_text(encoding="utf-8"))
     low = measured["lighteval"]["accuracy_min"]
     high = 0.95
-    fields = {"abacus": "integer", "scribe": "program", "scholar": "choice", "sage": "choice", "swift": "integer"}
+    fields = {
+        "abacus": "integer",
+        "scribe": "program",
+        "scholar": "choice",
+        "sage": "choice",
+        "swift": "integer",
+    }
     for worker, kind in fields.items():
-        assert low <= accuracy(worker, kind, heat=1.0, draws=4 if kind != "program" else 1) <= high, worker
+        assert (
+            low <= accuracy(worker, kind, heat=1.0, draws=4 if kind != "program" else 1) <= high
+        ), worker
 
 
 def test_reply_lengths_keep_the_measured_ratio_of_wordy_to_terse() -> None:
     measured = tomllib.loads(CALIBRATION.read_text(encoding="utf-8"))["routerbench"]
     texts = [prompt("integer", item) for item in QUESTIONS["integer"]]
-    lengths = {name: sum(count(ask(name, text)) for text in texts) for name in ("sage", "swift", "abacus")}
+    lengths = {
+        name: sum(count(ask(name, text)) for text in texts) for name in ("sage", "swift", "abacus")
+    }
     assert 1.2 < lengths["sage"] / lengths["swift"] < 1.6 * measured["tokens_ratio"]
 
 

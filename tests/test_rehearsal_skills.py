@@ -21,7 +21,9 @@ def test_scribe_writes_programs_that_pass_their_tests_when_it_does_not_slip() ->
 
 
 def test_scholar_answers_fact_questions_and_leaves_computed_ones() -> None:
-    right = [is_right("choice", q, ask("scholar", prompt("choice", q))) for q in QUESTIONS["choice"]]
+    right = [
+        is_right("choice", q, ask("scholar", prompt("choice", q))) for q in QUESTIONS["choice"]
+    ]
     assert all(right[:7])
     assert sum(right[7:]) < 5
 
@@ -37,7 +39,9 @@ def test_others_are_weak_at_numbers(worker: str) -> None:
 
 
 def test_generalists_are_between_the_specialists_and_the_rest() -> None:
-    abacus, sage, swift = (accuracy(name, "integer", heat=1.0, draws=8) for name in ("abacus", "sage", "swift"))
+    abacus, sage, swift = (
+        accuracy(name, "integer", heat=1.0, draws=8) for name in ("abacus", "sage", "swift")
+    )
     assert abacus > sage > swift > accuracy("planner", "integer", heat=1.0, draws=8)
 
 
@@ -57,7 +61,9 @@ def test_scholar_then_abacus_solve_a_composed_question(at: int) -> None:
 def test_scholar_then_abacus_solve_a_question_that_needs_a_formula() -> None:
     question = next(q for q in QUESTIONS["choice"] if "kinetic energy" in q["text"])
     formula = ask("scholar", prompt("choice", question))
-    assert is_right("choice", question, ask("abacus", prompt("choice", question), formula, "Compute."))
+    assert is_right(
+        "choice", question, ask("abacus", prompt("choice", question), formula, "Compute.")
+    )
 
 
 def test_verifier_finds_a_planted_error_and_corrects_it() -> None:
@@ -68,7 +74,7 @@ def test_verifier_finds_a_planted_error_and_corrects_it() -> None:
     assert final_answer(reply, "number") == "821"
 
 
-def test_verifier_distrusts_a_reply_with_a_wrong_equation_even_when_it_cannot_solve_the_question() -> None:
+def test_verifier_distrusts_a_wrong_equation_in_a_question_it_cannot_solve() -> None:
     question = "A riddle about nothing in particular. Put your final answer in \\boxed{}."
     good, bad = "6 * 7 = 42, so \\boxed{42}.", "6 * 7 = 48, so \\boxed{48}."
     reply = ask("verifier", question, good, "Again.", bad, "Check.")
@@ -102,11 +108,17 @@ def test_voting_over_five_replicates_beats_one() -> None:
     for item in QUESTIONS["integer"]:
         for run in range(6):
             said = [
-                final_answer(ask("abacus", prompt("integer", item), heat=3.0, draw=5 * run + k), "number")
+                final_answer(
+                    ask("abacus", prompt("integer", item), heat=3.0, draw=5 * run + k), "number"
+                )
                 for k in range(5)
             ]
             alone += said[0] == item["target"]
-            voted += Counter(filter(None, said)).most_common(1)[0][0] == item["target"] if any(said) else 0
+            voted += (
+                Counter(filter(None, said)).most_common(1)[0][0] == item["target"]
+                if any(said)
+                else 0
+            )
             total += 1
     assert voted > alone + 0.05 * total
 

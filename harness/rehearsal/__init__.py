@@ -5,5 +5,6 @@ Does not belong here: questions, targets and suites; a worker sees chat messages
 
 Reading order: `workers` (who they are), `provider` (the seam to Inspect), `chat` (what a worker
 sees), `reading` -> `phrases` -> `evaluate` (understanding and computing numbers), `facts`,
-`formulas`, `programs` (the other fields), `minds` (how a reply comes about), `planning`, `checking`.
+`formulas`, `programs` (the other fields), `minds` (how a reply comes about), `planning`,
+`checking`.
 """

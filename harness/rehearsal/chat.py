@@ -15,15 +15,21 @@ Asked = Literal["number", "choice", "program", "plan"]
 _OPTION = re.compile(r"^\s*\(?([A-J])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
 _NUMBERED = re.compile(r"^(\d{1,2})\. ", re.MULTILINE)
 _PROGRAM = re.compile(
-    r"class Solution|standard input|\bstdin\b|```python|(?:write|implement|complete)\b[^.]{0,40}\b(?:program|function|method|code)"
+    r"class Solution|standard input|\bstdin\b|```python|(?:write|implement"
+    r"|complete)\b[^.]{0,40}\b(?:program|function|method|code)"
     r"|first line (?:of (?:the )?input )?contains|\bpython (?:program|3)|input format",
     re.IGNORECASE,
 )
-_FORMAT_END = re.compile(r"boxed|answer: ?\$?[a-jx]|final answer|python block|code block|```", re.IGNORECASE)
+_FORMAT_END = re.compile(
+    r"boxed|answer: ?\$?[a-jx]|final answer|python block|code block|```", re.IGNORECASE
+)
 _BOXED = re.compile(r"\\boxed\s*\{\s*([^{}]*?)\s*\}")
 _LETTER = re.compile(r"answer\s*(?:is)?\s*:?\s*\**\(?([A-J])\b", re.IGNORECASE)
 _CODE = re.compile(r"```(?:python)?[ \t]*\n(.*?)```", re.DOTALL)
-_PROSE = re.compile(r"(?:answer|result|it|that makes|total)\s*(?:is|=|:|equals)\s*\**(-?\d+)\b(?![.,]?\d)", re.IGNORECASE)
+_PROSE = re.compile(
+    r"(?:answer|result|it|that makes|total)\s*(?:is|=|:|equals)\s*\**(-?\d+)\b(?![.,]?\d)",
+    re.IGNORECASE,
+)
 MAX_CHARS = 20_000
 
 
@@ -48,9 +54,9 @@ class Chat:
 
 def read_chat(messages: Sequence[ChatMessage]) -> Chat:
     """Take a request apart; total: any sequence of messages is some chat."""
-    system = "\n".join(m.text for m in messages if m.role == "system")[:MAX_CHARS]
-    users = [m.text[:MAX_CHARS] for m in messages if m.role == "user"]
-    earlier = [m.text[:MAX_CHARS] for m in messages if m.role == "assistant"]
+    system = _bounded("\n".join(m.text for m in messages if m.role == "system"))
+    users = [_bounded(m.text) for m in messages if m.role == "user"]
+    earlier = [_bounded(m.text) for m in messages if m.role == "assistant"]
     first = users[0] if users else ""
     question, subtask = _split(first)
     if len(users) > 1:
@@ -59,6 +65,11 @@ def read_chat(messages: Sequence[ChatMessage]) -> Chat:
     options = tuple((m[1], m[2]) for m in _OPTION.finditer(question))
     options = options if len(options) >= 2 and options[0][0] == "A" else ()
     return Chat(question, subtask, (*earlier, *numbered), system, options, _asked(first, options))
+
+
+def _bounded(text: str) -> str:
+    """Return a text of bounded length with bounded numbers, so that no reader is overwhelmed."""
+    return re.sub(r"\d{400,}", lambda run: run[0][:400], text[:MAX_CHARS])
 
 
 def _asked(text: str, options: tuple[tuple[str, str], ...]) -> Asked:

@@ -10,15 +10,18 @@ from harness.rehearsal.phrases import atomised
 from harness.rehearsal.reading import plain
 from harness.rehearsal.scratch import OutOfReach, Scratch
 
-_EQUATION = re.compile(r"([\d(][-+*/^().\d\s]*[-+*/^][-+*/^().\d\s]*?)=\s*(-?\d+)(?![\d.*/^+(]|\s*[-*/^+(])")
-_NAMED = re.compile(r"the (sum|difference|product|power|quotient) of (-?\d+), (-?\d+) is (-?\d+)\b(?!/)")
+_LEFT = re.compile(r"[\d(][-+*/^().\d\s]*$")
+_RIGHT = re.compile(r"\s*(-?\d+)(?![\d.*/^+(]|\s*[-*/^+(])")
+_NAMED = re.compile(
+    r"the (sum|difference|product|power|quotient) of (-?\d+), (-?\d+) is (-?\d+)\b(?!/)"
+)
 _SIGNS = {"sum": "+", "difference": "-", "product": "*", "power": "^", "quotient": "/"}
 
 
 def wrong_equations(reply: str, paper: Scratch) -> list[str]:
     """Return the equations in a reply that do not hold when recomputed."""
     low = plain(reply[:6000])
-    stated = [(m[1].strip(), m[2]) for m in _EQUATION.finditer(low)][:12]
+    stated = _stated(low)
     stated += [(f"({m[2]}) {_SIGNS[m[1]]} ({m[3]})", m[4]) for m in _NAMED.finditer(low)][:12]
     found: list[str] = []
     for expression, claimed in stated:
@@ -33,6 +36,17 @@ def wrong_equations(reply: str, paper: Scratch) -> list[str]:
     return found
 
 
+def _stated(text: str) -> list[tuple[str, str]]:
+    """Return (expression, claimed value) around the equals signs of a text, the first twelve."""
+    found: list[tuple[str, str]] = []
+    for sign in list(re.finditer("=", text))[:12]:
+        before = text[max(0, sign.start() - 80) : sign.start()]
+        left, right = _LEFT.search(before), _RIGHT.match(text, sign.end())
+        if left and right and re.search(r"\d\s*[-+*/^]", left[0]):
+            found.append((left[0].strip(), right[1]))
+    return found
+
+
 def compiles(program: str) -> bool:
     """Say whether a program is Python at all; it is parsed, never run."""
     try:
@@ -42,7 +56,9 @@ def compiles(program: str) -> bool:
     return True
 
 
-def weigh(replies: Sequence[str], asked: Asked, own: tuple[str | None, float], paper: Scratch | None) -> str | None:
+def weigh(
+    replies: Sequence[str], asked: Asked, own: tuple[str | None, float], paper: Scratch | None
+) -> str | None:
     """Return the answer with most weight: one per reply, less for a reply whose sums are wrong.
 
     `own` is the reader's own answer with its weight; on a tie the reader trusts itself, then the

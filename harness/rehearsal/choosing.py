@@ -7,7 +7,15 @@ from fractions import Fraction
 from harness.rehearsal.calculating import Attempt, knowing, read_problem, with_facts, work_out
 from harness.rehearsal.chat import Chat
 from harness.rehearsal.evaluate import evaluate
-from harness.rehearsal.facts import attributes_in, by_symbol, elements, lookup, name_pattern, planets, table
+from harness.rehearsal.facts import (
+    attributes_in,
+    by_symbol,
+    elements,
+    lookup,
+    name_pattern,
+    planets,
+    table,
+)
 from harness.rehearsal.formulas import find_expression, quantities
 from harness.rehearsal.phrases import atomised
 from harness.rehearsal.reading import ORDINALS, plain
@@ -15,7 +23,9 @@ from harness.rehearsal.scratch import OutOfReach, Scratch
 from harness.rehearsal.trees import Node
 from harness.rehearsal.workers import Worker
 
-_EXPRESSION = re.compile(r"(?:compute|evaluate|expression is|namely|work out):?\s+([-+*/^().\d\slog]+)", re.IGNORECASE)
+_EXPRESSION = re.compile(
+    r"(?:compute|evaluate|expression is|namely|work out):?\s+([-+*/^().\d\slog]+)", re.IGNORECASE
+)
 _MOST = r"largest|greatest|biggest|highest|most|heaviest|maximum|farthest|furthest|longest"
 _LEAST = r"smallest|least|lowest|fewest|lightest|minimum|closest|nearest|shortest"
 Options = Sequence[tuple[str, str]]
@@ -37,14 +47,20 @@ def choose(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
 def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """Return a letter when nothing settles it: an option some pair of the numbers gives, or any."""
     stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
-    numbers = [Fraction(value) for value in quantities(plain(stem)) if re.fullmatch(r"-?\d+(?:\.\d+)?", value)][:4]
+    numbers = [
+        Fraction(value)
+        for value in quantities(plain(stem))
+        if re.fullmatch(r"-?\d+(?:\.\d+)?", value)
+    ][:4]
     if not (worker.knows and "product" not in worker.knows):
         for left in numbers:
             for right in numbers:
                 for value in (left * right, left / right if right else left):
                     letter = nearest(value, chat.options, 0.005)
                     if letter and left is not right:
-                        paper.note(f"{float(left):g} and {float(right):g} would give {float(value):g}.")
+                        paper.note(
+                            f"{float(left):g} and {float(right):g} would give {float(value):g}."
+                        )
                         return letter
     return paper.random.choice(chat.options)[0]
 
@@ -77,7 +93,10 @@ def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> st
 def _value(expression: str, paper: Scratch) -> Fraction:
     state = atomised(re.sub(r"log\(", " log (", plain(expression)))
     state.text = state.text.strip()
-    log = re.match(r"#(\d+) ([-+]) log #(\d+)$|#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$", re.sub(r"\s+", " ", state.text))
+    log = re.match(
+        r"#(\d+) ([-+]) log #(\d+)$|#(\d+)\s*([-+])\s*log\s*\(?\s*#(\d+)\s*\)?$",
+        re.sub(r"\s+", " ", state.text),
+    )
     if log:
         start, sign, inner = [part for part in log.groups() if part]
         logged = Node("logarithm", (state.atoms[int(inner)],))
@@ -91,10 +110,13 @@ def _value(expression: str, paper: Scratch) -> Fraction:
 
 def option_values(text: str) -> list[float]:
     """Return what number an option states: with a power of ten, as a fraction, in larger units."""
-    found = re.search(r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)", plain(text))
+    found = re.search(
+        r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))?\s*([a-zµω%]*)",
+        plain(text),
+    )
     if found is None:
         return []
-    value = float(found[1]) * 10.0 ** max(-300, min(300, int(found[2] or 0))) / float(found[3] or 1 or 1)
+    value = float(found[1]) * 10.0 ** max(-300, min(300, int(found[2] or 0))) / float(found[3] or 1)
     scale = {"k": 1e3, "m": 1e-3}.get(found[4][:1], 1.0) if len(found[4]) > 1 else 1.0
     return [value] if scale == 1.0 else [value, value * scale]
 
@@ -116,7 +138,7 @@ def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | Non
         return None
     knows = knowing(worker)
     for way in (_fact_of_name, _name_of_fact, _extreme, _unit, _constant):
-        letter = way(stem, [(key, text) for key, text in chat.options if way is not _name_of_fact or True])
+        letter = way(stem, chat.options)
         name = re.search(name_pattern(), stem.lower())
         if letter and not (name and not knows(name[0])):
             if paper.slips(1):
@@ -127,12 +149,16 @@ def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | Non
 
 def _same(option: str, value: str) -> bool:
     left = re.sub(r"[^a-z0-9.]", "", re.sub(r"\b(?:the|a|an|period|group)\b", "", option.lower()))
-    return left == re.sub(r"[^a-z0-9.]", "", value.lower()) or left.removesuffix("s") == value.lower().replace(" ", "")
+    return left == re.sub(r"[^a-z0-9.]", "", value.lower()) or left.removesuffix(
+        "s"
+    ) == value.lower().replace(" ", "")
 
 
 def _named(text: str) -> str | None:
     found = re.search(name_pattern(), text.lower())
-    symbol = re.fullmatch(r"\W*([A-Z][a-z]?)\W*", text) or re.search(r"symbol\s+(?:is\s+)?\W?([A-Z][a-z]?)\b", text)
+    symbol = re.fullmatch(r"\W*([A-Z][a-z]?)\W*", text) or re.search(
+        r"symbol\s+(?:is\s+)?\W?([A-Z][a-z]?)\b", text
+    )
     return found[0] if found else by_symbol(symbol[1]) if symbol else None
 
 
@@ -144,20 +170,30 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
     for attribute in wanted:
         value = lookup(name, attribute)
         for letter, text in options:
-            if value is not None and (_same(text, value) or (attribute == "symbol" and text.strip() == value)):
+            if value is not None and (
+                _same(text, value) or (attribute == "symbol" and text.strip() == value)
+            ):
                 return letter
-            if value and attribute in ("mass", "diameter", "year") and nearest(Fraction(value), [(letter, text)]):
+            if (
+                value
+                and attribute in ("mass", "diameter", "year")
+                and nearest(Fraction(value), [(letter, text)])
+            ):
                 return letter
     return next((letter for letter, text in options if _same(text, name)), None)
 
 
 def _name_of_fact(stem: str, options: Options) -> str | None:
-    low = re.sub(rf"\b({'|'.join(ORDINALS)})\b", lambda found: f"{ORDINALS[found[0]]}th", plain(stem))
+    low = re.sub(
+        rf"\b({'|'.join(ORDINALS)})\b", lambda found: f"{ORDINALS[found[0]]}th", plain(stem)
+    )
     for letter, text in options:
         name = _named(text)
         for attribute in attributes_in(low) if name else ():
             value = lookup(str(name), attribute)
-            if value and re.search(rf"(?<![\w.]){re.escape(value.lower())}(?:st|nd|rd|th)?s?(?![\w])", low):
+            if value and re.search(
+                rf"(?<![\w.]){re.escape(value.lower())}(?:st|nd|rd|th)?s?(?![\w])", low
+            ):
                 return letter
     symbol = re.search(r"symbol[^A-Z]{0,20}?\W([A-Z][a-z]?)\b", stem)
     told = by_symbol(symbol[1]) if symbol else None
@@ -170,9 +206,15 @@ def _name_of_fact(stem: str, options: Options) -> str | None:
 
 def _described(name: str, low: str) -> bool:
     planet, element = planets().get(name), elements().get(name)
-    if planet and (planet.known["nickname"] in low or re.search(rf"\b{planet.known['order']}(?:st|nd|rd|th)\b", low)):
+    if planet and (
+        planet.known["nickname"] in low
+        or re.search(rf"\b{planet.known['order']}(?:st|nd|rd|th)\b", low)
+    ):
         return True
-    return element is not None and re.search(rf"\b{re.escape(element.known['category'])}", low) is not None
+    return (
+        element is not None
+        and re.search(rf"\b{re.escape(element.known['category'])}", low) is not None
+    )
 
 
 def _extreme(stem: str, options: Options) -> str | None:
@@ -190,15 +232,16 @@ def _extreme(stem: str, options: Options) -> str | None:
 
 
 def _unit(stem: str, options: Options) -> str | None:
-    rows = table()["units"]
-    assert isinstance(rows, dict)
+    rows = table().units
     low = stem.lower()
     if not re.search(r"\bunit\b|measured in|quantity", low):
         return None
     for quantity_name in sorted(rows, key=len, reverse=True):
         unit, symbol = rows[quantity_name]
         for letter, text in options:
-            if re.search(rf"\b{quantity_name}\b", low) and (_same(text, unit) or text.strip() == symbol or unit in text.lower()):
+            if re.search(rf"\b{quantity_name}\b", low) and (
+                _same(text, unit) or text.strip() == symbol or unit in text.lower()
+            ):
                 return letter
             if re.search(rf"\b{unit}s?\b", low) and _same(text, quantity_name):
                 return letter
@@ -206,8 +249,7 @@ def _unit(stem: str, options: Options) -> str | None:
 
 
 def _constant(stem: str, options: Options) -> str | None:
-    rows = table()["constants"]
-    assert isinstance(rows, dict)
+    rows = table().constants
     named = [key for key in rows if key in stem.lower().replace("'s", "")]
     for key in sorted(named, key=len, reverse=True):
         letter = nearest(Fraction(rows[key]), options, 0.05)

@@ -79,8 +79,8 @@ def _slot(name: str, prior: Prior, rng: random.Random) -> list[str]:
         f"card = {json.dumps(cards()[name])}",
         f'price = "rehearsal/{tier}"',
         "config = { temperature = 1.0, max_tokens = 2048 }",
-        f"args = {{ slip = {worker.slip * factor:.5f}, code_slip = {worker.code_slip * factor:.5f}, "
-        f"verbosity = {verbosity:.3f} }}",
+        f"args = {{ slip = {worker.slip * factor:.5f}, "
+        f"code_slip = {worker.code_slip * factor:.5f}, verbosity = {verbosity:.3f} }}",
     ]
 
 

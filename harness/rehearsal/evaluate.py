@@ -45,7 +45,7 @@ def remainder(node: Node, modulus: int, paper: Scratch) -> int:
             return theory.power_remainder(whole(base.value), exponent, modulus, paper)
         return theory.power_remainder(remainder(base, modulus, paper), exponent, modulus, paper)
     if node.operation in ("sum", "difference", "product") and not paper.floats:
-        parts = [remainder(part, modulus, paper) for part in node.parts]
+        parts: list[Number] = [remainder(part, modulus, paper) for part in node.parts]
         whole_part = METHODS[node.operation](parts, paper)
         return int(whole_part) % modulus
     value = whole(evaluate(node, paper))
@@ -94,12 +94,14 @@ def _quotient(values: list[Number], paper: Scratch) -> Number:
 
 
 def _power(values: list[Number], paper: Scratch) -> Number:
-    base, exponent = values[0], whole(values[1])
+    base, exponent = Fraction(values[0]), whole(values[1])
     if exponent < 0 or base.numerator.bit_length() * exponent > MAX_BITS:
         raise OutOfReach("that power is too long to write out")
-    if paper.floats and base.denominator == 1:
-        return paper.hold(int(float(base) ** exponent) if exponent * _digits(base) < 300 else 0, 1)
-    return paper.hold(Fraction(base) ** exponent, exponent / 2)
+    if paper.floats and base.denominator == 1 and exponent * _digits(base) < 300:
+        return paper.hold(int(float(base) ** exponent), 1)
+    return paper.hold(
+        Fraction(int(base.numerator**exponent), int(base.denominator**exponent)), exponent / 2
+    )
 
 
 def _factorial(values: list[Number], paper: Scratch) -> Number:
@@ -119,7 +121,7 @@ def _binomial(values: list[Number], paper: Scratch) -> Number:
 def _logarithm(values: list[Number], paper: Scratch) -> Number:
     if values[0] <= 0:
         raise OutOfReach("only positive numbers have a logarithm")
-    return paper.hold(Fraction(round(math.log10(values[0]), 4)).limit_denominator(10_000), 2)
+    return paper.hold(Fraction(str(round(math.log10(values[0]), 4))), 2)
 
 
 def _digit_sum(values: list[Number], paper: Scratch) -> Number:
@@ -145,7 +147,7 @@ def _read_from_base(values: list[Number], paper: Scratch) -> Number:
 
 def _arithmetic_series(values: list[Number], paper: Scratch) -> Number:
     first, step, terms = values
-    return paper.hold(terms * (2 * first + (terms - 1) * step) / 2, 4)
+    return paper.hold(Fraction(terms * (2 * first + (terms - 1) * step), 2), 4)
 
 
 def _geometric_series(values: list[Number], paper: Scratch) -> Number:

@@ -9,29 +9,53 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = frozenset(
-    "hydrogen helium lithium carbon nitrogen oxygen fluorine neon sodium magnesium aluminium "
-    "silicon phosphorus sulfur chlorine potassium calcium iron copper zinc silver gold "
-    "mercury venus earth mars jupiter saturn uranus neptune".split()
+    re.findall(
+        r"\w+",
+        "hydrogen helium lithium carbon nitrogen oxygen fluorine neon sodium magnesium aluminium "
+        "silicon phosphorus sulfur chlorine potassium calcium iron copper zinc silver gold "
+        "mercury venus earth mars jupiter saturn uranus neptune",
+    )
 )
 """What a generalist remembers without a table."""
 
 ATTRIBUTES = {
-    "number": r"atomic numbers?|proton numbers?|numbers? of protons|proton counts?|protons|nuclear charge"
-    r"|numbers? of electrons|electrons",
+    "number": (
+        r"atomic numbers?|proton numbers?|numbers? of protons|proton counts?|protons"
+        r"|nuclear charge|numbers? of electrons|electrons"
+    ),
     "period": r"period(?: numbers?)?|row",
     "group": r"group(?: numbers?)?",
     "mass": r"(?:relative )?atomic (?:mass|weight)(?:es|s)?|molar mass(?:es)?",
     "symbol": r"(?:chemical )?symbols?|abbreviation",
     "category": r"category|family|class|type of element|kind of element|classified|classification",
-    "moons": r"numbers? of (?:known |natural |confirmed )*(?:moons|satellites)|moon counts?"
-    r"|(?:known |natural )*(?:moons|satellites)",
-    "order": r"positions?(?: in order)?(?: number)?|order|ordinal(?: number| position)?|place|rank|planet number",
+    "moons": (
+        r"numbers? of (?:known |natural |confirmed )*(?:moons|satellites)|moon counts?"
+        r"|(?:known |natural )*(?:moons|satellites)"
+    ),
+    "order": (
+        r"positions?(?: in order)?(?: number)?|order|ordinal(?: number| position)?"
+        r"|place|rank|planet number"
+    ),
     "diameter": r"diameter|size|radius",
     "year": r"orbital period|year|time to orbit",
     "kind": r"type of planet|kind of planet",
 }
+
+
+class FactTable(BaseModel):
+    """The fact file as it is written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    elements: tuple[str, ...]
+    spellings: dict[str, str]
+    planets: dict[str, tuple[int, int, int, int, str, str]]
+    units: dict[str, tuple[str, str]]
+    constants: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +93,17 @@ def _category(number: int, group: int | None) -> str:
 
 
 @cache
-def table() -> dict[str, object]:
+def table() -> FactTable:
     """Return the fact file as it is written."""
     path = Path(__file__).with_name("facts.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return FactTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 @cache
 def elements() -> dict[str, Fact]:
     """Return the elements by name."""
-    rows = table()["elements"]
-    assert isinstance(rows, list)
-    return {fact.name: fact for fact in (_element(n, str(row)) for n, row in enumerate(rows, 1))}
+    rows = enumerate(table().elements, start=1)
+    return {fact.name: fact for fact in (_element(number, row) for number, row in rows)}
 
 
 def _element(number: int, row: str) -> Fact:
@@ -99,21 +122,17 @@ def _element(number: int, row: str) -> Fact:
 @cache
 def planets() -> dict[str, Fact]:
     """Return the planets by name."""
-    rows = table()["planets"]
-    assert isinstance(rows, dict)
     keys = ("order", "moons", "diameter", "year", "kind", "nickname")
     return {
         name: Fact(name, dict(zip(keys, map(str, values), strict=True)))
-        for name, values in rows.items()
+        for name, values in table().planets.items()
     }
 
 
 @cache
 def spellings() -> dict[str, str]:
     """Return other spellings of names."""
-    rows = table()["spellings"]
-    assert isinstance(rows, dict)
-    return {str(other): str(name) for other, name in rows.items()}
+    return table().spellings
 
 
 @cache
@@ -124,7 +143,7 @@ def name_pattern() -> str:
 
 
 def lookup(name: str, attribute: str) -> str | None:
-    """Return one fact as text, None when there is no such thing. Mercury is both: the attribute tells."""
+    """Return one fact as text, None when there is none. Mercury is both: the attribute tells."""
     name = spellings().get(name.lower(), name.lower())
     for kind in (elements(), planets()):
         if name in kind and attribute in kind[name].known:

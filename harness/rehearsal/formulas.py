@@ -1,4 +1,4 @@
-"""Formulas of school physics and chemistry: from a question's quantities to an expression to compute.
+"""Formulas of school physics and chemistry: from a question's quantities to an expression.
 
 Knowing the formula and working it out are two skills: `scholar` writes the expression down and
 leaves it, a computing worker that reads it can finish.
@@ -43,13 +43,28 @@ class Formula:
 
 
 FORMULAS: tuple[Formula, ...] = (
-    Formula("pH of a strong base", r"\bph\b[^?]*(?:naoh|koh|lioh|hydroxide)|(?:naoh|koh|lioh|hydroxide)[^?]*\bph\b", ("concentration",), "14 + log({0})"),
+    Formula(
+        "pH of a strong base",
+        r"\bph\b[^?]*(?:naoh|koh|lioh|hydroxide)|(?:naoh|koh|lioh|hydroxide)[^?]*\bph\b",
+        ("concentration",),
+        "14 + log({0})",
+    ),
     Formula("pH of a strong acid", r"\bph\b", ("concentration",), "0 - log({0})"),
     Formula("kinetic energy", r"kinetic energy", ("mass", "speed"), "{0} * {1}^2 / 2"),
     Formula("momentum", r"momentum", ("mass", "speed"), "{0} * {1}"),
     Formula("potential energy", r"potential energy", ("mass", "length"), "{0} * 9.8 * {1}"),
-    Formula("Ohm's law for the current", r"current|how many amp|ampere", ("voltage", "resistance"), "{0} / {1}"),
-    Formula("Ohm's law for the voltage", r"voltage|potential difference|volt", ("current", "resistance"), "{0} * {1}"),
+    Formula(
+        "Ohm's law for the current",
+        r"current|how many amp|ampere",
+        ("voltage", "resistance"),
+        "{0} / {1}",
+    ),
+    Formula(
+        "Ohm's law for the voltage",
+        r"voltage|potential difference|volt",
+        ("current", "resistance"),
+        "{0} * {1}",
+    ),
     Formula("Ohm's law for the resistance", r"resistance|ohm", ("voltage", "current"), "{0} / {1}"),
     Formula("electric power", r"power|watt", ("voltage", "current"), "{0} * {1}"),
     Formula("density", r"density", ("mass", "volume"), "{0} / {1}"),
@@ -66,15 +81,30 @@ FORMULAS: tuple[Formula, ...] = (
     Formula("energy used", r"energy", ("power", "time"), "{0} * {1}"),
     Formula("speed", r"speed|velocity", ("length", "time"), "{0} / {1}"),
     Formula("distance", r"distance|how far", ("speed", "time"), "{0} * {1}"),
-)  # fmt: skip
+)
 _COMPOUNDS = {
-    "water": "H2O", "carbon dioxide": "CO2", "methane": "CH4", "ammonia": "NH3", "sodium chloride": "NaCl",
-    "table salt": "NaCl", "glucose": "C6H12O6", "ethanol": "C2H6O", "calcium carbonate": "CaCO3",
-    "sulfuric acid": "H2SO4", "hydrochloric acid": "HCl", "sodium hydroxide": "NaOH", "carbon monoxide": "CO",
-    "hydrogen peroxide": "H2O2", "nitric acid": "HNO3", "sulfur dioxide": "SO2", "ozone": "O3",
-}  # fmt: skip
+    "water": "H2O",
+    "carbon dioxide": "CO2",
+    "methane": "CH4",
+    "ammonia": "NH3",
+    "sodium chloride": "NaCl",
+    "table salt": "NaCl",
+    "glucose": "C6H12O6",
+    "ethanol": "C2H6O",
+    "calcium carbonate": "CaCO3",
+    "sulfuric acid": "H2SO4",
+    "hydrochloric acid": "HCl",
+    "sodium hydroxide": "NaOH",
+    "carbon monoxide": "CO",
+    "hydrogen peroxide": "H2O2",
+    "nitric acid": "HNO3",
+    "sulfur dioxide": "SO2",
+    "ozone": "O3",
+}
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
-_COMPOUND = re.compile(r"\b((?:[A-Z][a-z]?_?\{?\d*\}?|\((?:[A-Z][a-z]?\d*)+\)_?\{?\d*\}?)+)(?![a-z])")
+_COMPOUND = re.compile(
+    r"\b((?:[A-Z][a-z]?_?\{?\d*\}?|\((?:[A-Z][a-z]?\d*)+\)_?\{?\d*\}?)+)(?![a-z])"
+)
 
 
 def find_expression(text: str) -> tuple[str, str] | None:
@@ -107,9 +137,9 @@ def quantities(text: str) -> list[str]:
 def _half_life(_: str, text: str) -> tuple[str, str] | None:
     if "half" not in text or not re.search(r"half[- ]?li(?:fe|ves)", text):
         return None
-    life = re.search(rf"half[- ]?life[^.?]{{0,60}}?{_NUMBER}\s*-?\s*({UNITS['span']})\b", text) or re.search(
-        rf"{_NUMBER}\s*-?\s*({UNITS['span']})\s+half[- ]?life", text
-    )
+    life = re.search(
+        rf"half[- ]?life[^.?]{{0,60}}?{_NUMBER}\s*-?\s*({UNITS['span']})\b", text
+    ) or re.search(rf"{_NUMBER}\s*-?\s*({UNITS['span']})\s+half[- ]?life", text)
     spans = [m[1] for m in re.finditer(rf"{_NUMBER}\s*-?\s*(?:{UNITS['span']})\b", text)]
     turns = re.search(rf"{_NUMBER}\s+half[- ]?lives", text)
     if turns:
@@ -118,16 +148,28 @@ def _half_life(_: str, text: str) -> tuple[str, str] | None:
         power = f"({others[-1]} / {life[1]})"
     else:
         return None
-    start = re.search(rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq|becquerels?|counts)\b", text)
+    start = re.search(
+        rf"{_NUMBER}\s*-?\s*(?:g|mg|grams?|milligrams?|kg|kilograms?|atoms|nuclei|bq"
+        rf"|becquerels?|counts)\b",
+        text,
+    )
     share = re.search(r"fraction|percent|proportion|%", text)
     amount = "100" if share and "fraction" not in share[0] else "1"
     return "radioactive decay", f"{start[1] if start and not share else amount} * (1/2)^{power}"
 
 
 def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
-    if not re.search(r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)|mass of .{0,20}\bmol", low):
+    if not re.search(
+        r"molar mass|molecular (?:mass|weight)|formula mass|how many (?:moles|grams)"
+        r"|mass of .{0,20}\bmol",
+        low,
+    ):
         return None
-    formulas = [m[1] for m in _COMPOUND.finditer(text) if _atoms(m[1]) and re.search(r"\d|[a-z]?[A-Z]", m[1][1:])]
+    formulas = [
+        m[1]
+        for m in _COMPOUND.finditer(text)
+        if _atoms(m[1]) and re.search(r"\d|[a-z]?[A-Z]", m[1][1:])
+    ]
     named = [formula for name, formula in _COMPOUNDS.items() if name in low]
     for formula in (*formulas, *named):
         masses = [f"{count} * {lookup(name, 'mass')}" for name, count in _atoms(formula)]
@@ -145,8 +187,12 @@ def _atoms(formula: str) -> list[tuple[str, int]]:
     """Return (element, how many) in a formula; empty when it is not one."""
     plain_formula = re.sub(r"[_{}]", "", formula)
     found: dict[str, int] = {}
-    for inner, times, symbol, count in re.findall(r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)", plain_formula):
-        parts: Sequence[tuple[str, str]] = re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
+    for inner, times, symbol, count in re.findall(
+        r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)", plain_formula
+    ):
+        parts: Sequence[tuple[str, str]] = (
+            re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
+        )
         for part, number in parts:
             name = by_symbol(part)
             if name is None:

@@ -20,7 +20,9 @@ OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format":
 """How much a worker trusts its own answer against one earlier reply."""
 
 
-def respond(worker: Worker, messages: Sequence[ChatMessage], rng: random.Random, heat: float) -> str:
+def respond(
+    worker: Worker, messages: Sequence[ChatMessage], rng: random.Random, heat: float
+) -> str:
     """Return a worker's reply to a chat. Total: whatever the chat, some reply comes back."""
     chat = read_chat(messages)
     paper = Scratch(
@@ -31,7 +33,11 @@ def respond(worker: Worker, messages: Sequence[ChatMessage], rng: random.Random,
         knows=worker.knows,
         floats=worker.floats,
     )
-    if chat.asked == "plan" and worker.manner in ("plan", "solve") and worker.name in ("planner", "sage"):
+    if (
+        chat.asked == "plan"
+        and worker.manner in ("plan", "solve")
+        and worker.name in ("planner", "sage")
+    ):
         return conduct(worker, messages[-1].text if messages else "", paper)
     if chat.asked == "program":
         return _program(worker, chat, paper)
@@ -92,7 +98,9 @@ def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
     if not kept:
         return unable(worker, "I know of no fact that helps here", paper)
     facts = "\n".join(kept)
-    return f"These are the facts that matter here.\n{facts}\nI leave the computation to someone else."
+    return (
+        f"These are the facts that matter here.\n{facts}\nI leave the computation to someone else."
+    )
 
 
 def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:

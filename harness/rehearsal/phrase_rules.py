@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """The phrases about numbers that rehearsal workers understand, each a pattern and what it means.
 
 In a pattern `A` is one atom, `L` a list of at least two and `G` a short stretch of other words.
@@ -76,7 +77,9 @@ def _series_to(parts: Parts) -> Node:
 
 def _consecutive(parts: Parts) -> Node:
     first, last = flat(parts)
-    return op("arithmetic series", first, number(1), op("sum", op("difference", last, first), number(1)))
+    return op(
+        "arithmetic series", first, number(1), op("sum", op("difference", last, first), number(1))
+    )
 
 
 def _term(parts: Parts) -> Node:
@@ -117,7 +120,9 @@ def _first_even(parts: Parts) -> Node:
 
 def _first_squares(parts: Parts) -> Node:
     n = parts[0][0]
-    both = op("product", n, op("sum", n, number(1)), op("sum", op("product", number(2), n), number(1)))
+    both = op(
+        "product", n, op("sum", n, number(1)), op("sum", op("product", number(2), n), number(1))
+    )
     return op("quotient", both, number(6))
 
 
@@ -231,8 +236,8 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", _first_squares),
     rule(r"(?:sum|total|add)G (?:cubes of the )first A", _first_cubes),
     rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: _consecutive([[number(1)], parts[0]])),
-    rule(rf"A(?:th|st|nd|rd) term[^#]{{0,40}}geometric[^#]{{0,40}}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
-    rule(rf"A(?:th|st|nd|rd) term[^#]{{0,60}}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
+    rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
+    rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}G A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?|add)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "arithmetic series"),
     rule(rf"(?:sum|total)G A terms[^#?]{{0,70}}arithmetic {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", lambda parts: op("arithmetic series", *flat(parts)[1:], flat(parts)[0])),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", _term),
@@ -254,4 +259,4 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"A (?:is )?(?:exactly )?divided by A(?!G remainder)", "quotient"),
     rule(r"A\b[^#]{0,120}remainder[^#]{0,60}(?:divided|division|dividing|modulo|mod)(?: by)? A", "remainder"),
     rule(r"A\b[^#]{0,60}\b(?:modulo|mod) A", "remainder"),
-]
+]  # fmt: skip

@@ -19,15 +19,15 @@ _LET = re.compile(
     r"\b(?:let|where|suppose|if|and|with|call(?: this| it)?|,|so)?\s*\b([a-z])\s*"
     r"(?:=|be the number|be|is|denotes?|equals?|stands for)\s*(#\d+)(?!\s*[-+*/^(])"
 )
-_SERIES = re.compile(
-    r"#(\d+)\s*([+*])\s*#(\d+)\s*(?:[+*]\s*#\d+\s*)*[+*]\s*\.\.\.\s*[+*]\s*#(\d+)"
-)
+_SERIES = re.compile(r"#(\d+)\s*([+*])\s*#(\d+)\s*(?:[+*]\s*#\d+\s*)*[+*]\s*\.\.\.\s*[+*]\s*#(\d+)")
 _PRONOUN = re.compile(
-    r"\b(?:the|this|that|its) (?:resulting |obtained )?(?:result|product|sum|value|total|power|outcome|answer"
-    r"|number obtained|resulting number|number|quantity|difference)\b(?! of| when| obtained| you)|\bit\b(?! is)"
+    r"\b(?:the|this|that|its) (?:resulting |obtained )?(?:result|product|sum|value"
+    r"|total|power|outcome|answer"
+    r"|number obtained|resulting number|number|quantity|difference)\b(?! of| when| "
+    r"obtained| you)|\bit\b(?! is)"
 )
 MAX_ROUNDS = 40
-MAX_TEXT = 4000
+MAX_TEXT = 3000
 
 
 @dataclass(slots=True)
@@ -90,12 +90,15 @@ def understand(state: Rewriting) -> Node | None:
 def _resolve_pronoun(state: Rewriting) -> bool:
     """Put the last calculation in the place of "the result", "that product", "it"."""
     for found in _PRONOUN.finditer(state.text):
-        marks = [m for m in re.finditer(r"#(\d+)", state.text[: found.start()])]
+        marks = list(re.finditer(r"#(\d+)", state.text[: found.start()]))
         known = [m for m in marks if state.atoms[int(m[1])].size()]
         if known:
             node = state.atoms[int(known[-1][1])]
             start, end = known[-1].span()
-            state.text = f"{state.text[:start]}{state.text[end : found.start()]}{state.atom(node)} {state.text[found.end() :]}"
+            state.text = (
+                f"{state.text[:start]}{state.text[end : found.start()]}{state.atom(node)} "
+                f"{state.text[found.end() :]}"
+            )
             return True
     return False
 
@@ -116,7 +119,9 @@ def _rewrite_once(state: Rewriting) -> bool:
     return False
 
 
-def _built(build: Callable[[list[list[Node]]], Node | None], parts: list[list[Node]]) -> Node | None:
+def _built(
+    build: Callable[[list[list[Node]]], Node | None], parts: list[list[Node]]
+) -> Node | None:
     try:
         return build(parts)
     except IndexError:
@@ -127,21 +132,28 @@ def _bind_letters(state: Rewriting) -> None:
     """Put the numbers that letters stand for ("let b be 26") in their place."""
     for _ in range(6):
         fold_infix(state)
-        found = next((m for m in _LET.finditer(state.text) if m[1] not in "a" or _is_letter(m[0])), None)
+        found = next(
+            (m for m in _LET.finditer(state.text) if m[1] not in "a" or _is_letter(m[0])), None
+        )
         if found is None:
             return
         letter, mark = found[1], found[2]
         rest = f"{state.text[: found.start()]} . {state.text[found.end() :]}"
         if letter == "a":
             before, after = r"(?<=[-+*/^(])\s*", r"(?=\s*[-+*/^)])"
-            pattern = rf"{before}a\b|\ba{after}|(?<=of )a(?= and\b)|\ba(?= is divided)|(?<=of )a(?=[.?])"
+            pattern = (
+                rf"{before}a\b|\ba{after}|(?<=of )a(?= and\b)|\ba(?= is divided)|(?<=of )a(?=[.?])"
+            )
         else:
             pattern = rf"(?<![\w#]){letter}(?![\w'])"
         state.text = re.sub(pattern, f" {mark} ", rest)
 
 
 def _is_letter(words: str) -> bool:
-    return re.search(r"(?:let|where|suppose|if|call|with|and|,)\s*a\s*(?:=|be|is|den)", words) is not None
+    return (
+        re.search(r"(?:let|where|suppose|if|call|with|and|,)\s*a\s*(?:=|be|is|den)", words)
+        is not None
+    )
 
 
 def fold_infix(state: Rewriting) -> None:

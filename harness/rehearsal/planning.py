@@ -34,7 +34,8 @@ def conduct(worker: Worker, prompt: str, paper: Scratch) -> str:
     subtasks = ", ".join(_quoted(subtask) for _, subtask, _ in steps)
     access = ", ".join('["all"]' if reads == "all" else str(list(reads)) for _, _, reads in steps)
     return (
-        f"{_reason(question)}\n\nmodel_id = {models}\nsubtasks = [{subtasks}]\naccess_list = [{access}]"
+        f"{_reason(question)}\n\nmodel_id = {models}\nsubtasks = "
+        f"[{subtasks}]\naccess_list = [{access}]"
     )
 
 
@@ -48,7 +49,9 @@ def _read(prompt: str) -> tuple[str, dict[int, str], int]:
 
 def _kind(question: str) -> str:
     low = question.lower()
-    if re.search(r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b", low):
+    if re.search(
+        r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b", low
+    ):
         return "code"
     facts = re.search(name_pattern(), low) is not None and bool(attributes_in(low))
     choice = re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE)
@@ -66,11 +69,16 @@ def _pick(role: str, cards: dict[int, str], paper: Scratch, taken: list[int]) ->
     return paper.random.choice(spare)
 
 
-def _steps(question: str, cards: dict[int, str], paper: Scratch) -> list[tuple[int, str, tuple[int, ...] | str]]:
+def _steps(
+    question: str, cards: dict[int, str], paper: Scratch
+) -> list[tuple[int, str, tuple[int, ...] | str]]:
     wanted = {
         "code": [("code", "Write the program.", ())],
         "lookup": [("facts", "", ())],
-        "compute": [("compute", "", ()), ("check", "Check the reply above and give the final answer.", "all")],
+        "compute": [
+            ("compute", "", ()),
+            ("check", "Check the reply above and give the final answer.", "all"),
+        ],
         "choice": [
             ("facts", "State the facts or the formula that the question needs.", ()),
             ("compute", "Compute the result and choose.", "all"),
@@ -97,9 +105,16 @@ def _quoted(text: str) -> str:
 
 def _reason(question: str) -> str:
     reasons = {
-        "code": "The question asks for a program, so a model that writes code should do it in one step.",
-        "lookup": "The question asks for a fact, so the model with the largest store of facts should answer.",
-        "compute": "The question is a computation; one model computes and another checks the result.",
+        "code": (
+            "The question asks for a program, so a model that writes code should do it in one step."
+        ),
+        "lookup": (
+            "The question asks for a fact, so the model with the largest store of facts "
+            "should answer."
+        ),
+        "compute": (
+            "The question is a computation; one model computes and another checks the result."
+        ),
         "choice": "The question needs a formula or fact and then a computation, in that order.",
         "composed": "The question needs facts first and a computation on them second.",
     }

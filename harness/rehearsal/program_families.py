@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """The families of programs that rehearsal code writers have learnt, commonest first.
 
 Each family is how people ask for it (patterns), what it takes, and the body of one function. The

@@ -12,32 +12,68 @@ from harness.rehearsal.scratch import Scratch
 from harness.rehearsal.workers import Worker
 
 _STARTER = re.compile(r"def\s+(\w+)\s*\(\s*self\s*,?\s*([^)]*)\)\s*(?:->\s*([^:\n]+))?:")
-_BOOLS = (("YES", "NO"), ("Yes", "No"), ("yes", "no"), ("True", "False"), ("true", "false"), ("TRUE", "FALSE"))
+_BOOLS = (
+    ("YES", "NO"),
+    ("Yes", "No"),
+    ("yes", "no"),
+    ("True", "False"),
+    ("true", "false"),
+    ("TRUE", "FALSE"),
+)
 _SLIPS = (
-    (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" < ", " <= "), (r" == 0\b", " == 1"),
-    (r"range\(2, ", "range(1, "), (r"\[-2\]", "[-1]"), (r"\+ 1\b", "+ 2"), (r"\bmax\(", "min("),
-    (r"\bmin\(", "max("), (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"), (r", reverse=True", ""),
-    (r"\.lower\(\)", ""), (r"= 0$", "= 1"), (r"\[::-1\]", "[1::-1]"), (r"sum\(", "len("),
-    (r"% 26", "% 25"), (r"\bi \+ BASE", "i"), (r"\[1:\]", "[2:]"), (r"return (\w+)$", r"return \1 or 0"),
-)  # fmt: skip
+    (r" <= ", " < "),
+    (r" >= ", " > "),
+    (r" > ", " >= "),
+    (r" < ", " <= "),
+    (r" == 0\b", " == 1"),
+    (r"range\(2, ", "range(1, "),
+    (r"\[-2\]", "[-1]"),
+    (r"\+ 1\b", "+ 2"),
+    (r"\bmax\(", "min("),
+    (r"\bmin\(", "max("),
+    (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"),
+    (r", reverse=True", ""),
+    (r"\.lower\(\)", ""),
+    (r"= 0$", "= 1"),
+    (r"\[::-1\]", "[1::-1]"),
+    (r"sum\(", "len("),
+    (r"% 26", "% 25"),
+    (r"\[1:\]", "[2:]"),
+    (r"return (\w+)$", r"return \1 or 0"),
+)
 
-READERS = {
+READERS: dict[tuple[str, ...], str] = {
     ("ints",): "values = VALUES",
     ("ints", "int"): "values, other = WITH_ONE",
     ("int",): "n = flat[0]",
     ("int", "int"): "n, other = flat[0], flat[1]",
     ("int", "int", "int"): "n, other, third = flat[0], flat[1], flat[2]",
-    ("text",): "text = lines[-1] if len(lines) > 1 and lines[0].strip().isdigit() else (lines or [''])[0]",
-    ("text", "int"): "other = int(next(l for l in lines if l.strip().lstrip('-').isdigit()))\ntext = next((l for l in lines if not l.strip().lstrip('-').isdigit()), '')",
+    (
+        "text",
+    ): "text = lines[-1] if len(lines) > 1 and lines[0].strip().isdigit() else (lines or [''])[0]",
+    (
+        "text",
+        "int",
+    ): (
+        "other = int(next(l for l in lines if l.strip().lstrip('-').isdigit()))\ntext "
+        "= next((l for l in lines if not l.strip().lstrip('-').isdigit()), '')"
+    ),
     ("text", "text"): "text, second = lines[:2] if len(lines) > 1 else lines[0].split()[:2]",
     ("matrix",): "matrix = [list(map(int, line.split())) for line in lines[1:]]",
     ("pairs",): "pairs = [tuple(map(int, line.split())) for line in lines[1:]]",
 }
-NAMES = {
-    ("ints",): "values", ("ints", "int"): "values, other", ("int",): "n", ("int", "int"): "n, other",
-    ("int", "int", "int"): "n, other, third", ("text",): "text", ("text", "int"): "text, other",
-    ("text", "text"): "text, second", ("matrix",): "matrix", ("pairs",): "pairs",
-}  # fmt: skip
+NAMES: dict[tuple[str, ...], str] = {
+    ("ints",): "values",
+    ("ints", "int"): "values, other",
+    ("int",): "n",
+    ("int", "int"): "n, other",
+    ("int", "int", "int"): "n, other, third",
+    ("text",): "text",
+    ("text", "int"): "text, other",
+    ("text", "text"): "text, second",
+    ("matrix",): "matrix",
+    ("pairs",): "pairs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +97,11 @@ def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] 
     if starter:
         return family.name, f"{function}\n\n{_method(family, starter)}"
     reading = _reading(family, text)
-    return family.name, f"import sys\n\n\n{function}\n\n{reading}\nresult = solve({names})\n{_printing(family, text)}\n"
+    return (
+        family.name,
+        f"import sys\n\n\n{function}\n\n{reading}\nresult = "
+        f"solve({names})\n{_printing(family, text)}\n",
+    )
 
 
 def read_starter(text: str) -> Starter | None:
@@ -76,7 +116,13 @@ def read_starter(text: str) -> Starter | None:
 
 def _kind(argument: str) -> str:
     hint = argument.split(":", 1)[1].lower().replace(" ", "") if ":" in argument else ""
-    for kind, pattern in (("matrix", r"list\[(?:list|tuple)"), ("words", r"list\[str"), ("ints", r"list"), ("text", r"str"), ("int", r"int")):
+    for kind, pattern in (
+        ("matrix", r"list\[(?:list|tuple)"),
+        ("words", r"list\[str"),
+        ("ints", r"list"),
+        ("text", r"str"),
+        ("int", r"int"),
+    ):
         if hint.startswith(pattern.split("\\")[0]) and re.match(pattern, hint):
             return kind
     return "any"
@@ -98,7 +144,9 @@ def recognise(text: str, families: tuple[Family, ...], starter: Starter | None) 
 
 def _fits(family: Family, starter: Starter) -> bool:
     return len(family.takes) == len(starter.kinds) and all(
-        given in (kind, "any") or {given, kind} <= {"matrix", "pairs"} or (given == "words" and kind == "text")
+        given in (kind, "any")
+        or {given, kind} <= {"matrix", "pairs"}
+        or (given == "words" and kind == "text")
         for given, kind in zip(sorted(starter.kinds), sorted(family.takes), strict=True)
     )
 
@@ -106,18 +154,29 @@ def _fits(family: Family, starter: Starter) -> bool:
 def _likely(family: Family, plain: str) -> float:
     """Weigh whether the inputs described are the inputs the family takes."""
     described = {
-        "ints": r"integers|numbers|array|list|values", "text": r"string|text|word|sentence|letters|line of",
-        "matrix": r"matrix|grid|rows", "pairs": r"intervals|segments|pairs|ranges", "int": r"\binteger\b|\bn\b|number",
-    }  # fmt: skip
+        "ints": r"integers|numbers|array|list|values",
+        "text": r"string|text|word|sentence|letters|line of",
+        "matrix": r"matrix|grid|rows",
+        "pairs": r"intervals|segments|pairs|ranges",
+        "int": r"\binteger\b|\bn\b|number",
+    }
     return sum(0.5 if re.search(described[kind], plain) else -1.5 for kind in family.takes)
 
 
 def _detailed(body: str, text: str) -> str:
     """Settle what a family leaves open by reading the statement."""
     low = text.lower()
-    closed = re.search(r"(?:up to|at most|not exceeding|inclusive|less than or equal|no greater)", low)
-    first = re.search(r"1-based|1-indexed|numbered from (?:1|one)|starting (?:from|at) (?:1|one)|positions? start", low)
-    swap = re.search(r"count (?:followed by|then|before)|(?:\d[a-z]){2}", low) and not re.search(r"(?:[a-z]\d){2}", low)
+    closed = re.search(
+        r"(?:up to|at most|not exceeding|inclusive|less than or equal|no greater)", low
+    )
+    first = re.search(
+        r"1-based|1-indexed|numbered from (?:1|one)|starting (?:from|at) (?:1|one)"
+        r"|positions? start",
+        low,
+    )
+    swap = re.search(r"count (?:followed by|then|before)|(?:\d[a-z]){2}", low) and not re.search(
+        r"(?:[a-z]\d){2}", low
+    )
     form = "str(j - i) + text[i]" if swap else "text[i] + str(j - i)"
     if "followed by" in low and re.search(r"(?:letter|character)[^.]{0,30} followed by", low):
         form = "text[i] + str(j - i)"
@@ -153,29 +212,47 @@ def _method(family: Family, starter: Starter) -> str:
     kinds = list(starter.kinds)
     given: list[str] = []
     for kind in family.takes:
-        fit = next((i for i, k in enumerate(kinds) if k in (kind, "any") or {k, kind} <= {"matrix", "pairs"} or k == "words"), 0)
+        fit = next(
+            (
+                i
+                for i, k in enumerate(kinds)
+                if k in (kind, "any") or {k, kind} <= {"matrix", "pairs"} or k == "words"
+            ),
+            0,
+        )
         given.append(starter.arguments[fit])
         kinds[fit] = "used"
     call = f"solve({', '.join(given)})"
     if family.gives == "rows":
         call = f"[list(row) for row in {call}]"
-    return f"class Solution:\n    def {starter.name}(self, {', '.join(starter.arguments)}):\n        return {call}\n"
+    return (
+        f"class Solution:\n    def {starter.name}(self, "
+        f"{', '.join(starter.arguments)}):\n        return {call}\n"
+    )
 
 
 def _reading(family: Family, text: str) -> str:
     low = re.sub(r"\s+", " ", text.lower())
     header = re.search(
-        r"first line[^.]{0,80}(?:\bn\b|an? (?:single )?integer|one integer|two integers|number of|length|size|count|how many)"
-        r"|(?:second|next|following) line[^.]{0,40}(?:\bn\b|integers|numbers)|\bn integers|followed by n|then n",
+        r"first line[^.]{0,80}(?:\bn\b|an? (?:single )?integer|one integer|two integers"
+        r"|number of|length|size|count|how many)"
+        r"|(?:second|next|following) line[^.]{0,40}(?:\bn\b|integers|numbers)|\bn "
+        r"integers|followed by n|then n",
         low,
     )
     counted = "flat[1 : 1 + flat[0]]" if header else "flat"
     with_one = (
-        "(flat[2 : 2 + flat[0]], flat[1]) if len(lines[0].split()) > 1 else (flat[1 : 1 + flat[0]], flat[1 + flat[0]])"
+        "(flat[2 : 2 + flat[0]], flat[1]) if len(lines[0].split()) > 1 else (flat[1 : "
+        "1 + flat[0]], flat[1 + flat[0]])"
         if header
-        else "(list(map(int, lines[0].split())), int(lines[1])) if len(lines[1].split()) == 1 else (list(map(int, lines[1].split())), int(lines[0]))"
+        else "(list(map(int, lines[0].split())), int(lines[1])) if len(lines[1].split()) == "
+        "1 else (list(map(int, lines[1].split())), int(lines[0]))"
     )
-    lines = ["lines = [line for line in sys.stdin.read().split(\"\\n\")]", "while lines and not lines[-1].strip():", "    lines.pop()"]
+    lines = [
+        'lines = [line for line in sys.stdin.read().split("\\n")]',
+        "while lines and not lines[-1].strip():",
+        "    lines.pop()",
+    ]
     if set(family.takes) <= {"ints", "int"}:
         lines.append("flat = [int(word) for line in lines for word in line.split()]")
     reader = READERS[family.takes].replace("VALUES", counted).replace("WITH_ONE", with_one)
@@ -184,9 +261,21 @@ def _reading(family: Family, text: str) -> str:
 
 def _printing(family: Family, text: str) -> str:
     if family.gives == "bool":
-        yes, no = next(((y, n) for y, n in _BOOLS if re.search(rf"\b{y}\b", text) and re.search(rf"\b{n}\b", text)), _BOOLS[0])
+        yes, no = next(
+            (
+                (y, n)
+                for y, n in _BOOLS
+                if re.search(rf"\b{y}\b", text) and re.search(rf"\b{n}\b", text)
+            ),
+            _BOOLS[0],
+        )
         return f'print("{yes}" if result else "{no}")'
-    apart = re.search(r"(?:one|each|every)[^.]{0,40}(?:per|on (?:a|its|their)[^.]{0,20}) ?line|own line|separate lines?", text, re.IGNORECASE)
+    apart = re.search(
+        r"(?:one|each|every)[^.]{0,40}(?:per|on (?:a|its|their)[^.]{0,20}) ?line|own "
+        r"line|separate lines?",
+        text,
+        re.IGNORECASE,
+    )
     if family.gives == "ints":
         return 'print("\\n".join(map(str, result)))' if apart else "print(*result)"
     if family.gives == "rows":

@@ -9,20 +9,53 @@ import re
 UNITS = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split()
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
     )
 }
 TENS = {
     word: 10 * value
     for value, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2
     )
 }
 ORDINALS = {
     word: value
     for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),
+        [
+            "first",
+            "second",
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+            "tenth",
+            "eleventh",
+            "twelfth",
+        ],
         start=1,
     )
 }
@@ -58,7 +91,8 @@ _PRONOUN_ONE = re.compile(
 )
 _FORMAT = re.compile(
     r"boxed|final answer|answer:|between 0 and 999|from 0 to 999|0-999|last line|four options"
-    r"|answer is (?:always )?an integer|reply with|step by step|your answer|show your (?:work|reasoning)",
+    r"|answer is (?:always )?an integer|reply with|step by step|your answer|show "
+    r"your (?:work|reasoning)",
     re.IGNORECASE,
 )
 
@@ -97,9 +131,9 @@ def _as_digits(words: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return lower-case text with digits for number words and + - * / ^ for operators.
+    r"""Return lower-case text with digits for number words and + - * / ^ for operators.
 
-    >>> plain("Find $7^{13} \\\\times 2$, then add Twelve.")
+    >>> plain(r"Find $7^{13} \times 2$, then add Twelve.")
     'find 7^(13) * 2 , then add 12.'
     """
     text = re.sub(r"([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda run: "^" + run[0].translate(_SUPERSCRIPTS), text)

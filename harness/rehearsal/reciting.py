@@ -12,9 +12,21 @@ from harness.rehearsal.facts import ATTRIBUTES, by_symbol, lookup, name_pattern,
 from harness.rehearsal.reading import ORDINALS
 
 Knows = Callable[[str], bool]
-_FILLER = r"(?:(?:of|in|for|inside|within|a|an|one|the|single|neutral|atoms?|nucleus|nuclei|element|elements|planet|planets|chemical|each|every|has|have|held by|belonging to|orbiting|around|counted|that orbit|which orbit|circling)\s+)*"
-_TAIL = r"(?:\s+(?:atoms?|nucleus))?(?:(?:\s*,)?\s*(?:\(?(?:counting|counted|in order|as counted|measured|when counting|in the order|outward|outwards|starting)\b[^,.?)]{0,30}?)?\bfrom the sun(?:\s+outwards?)?\)?)?"
-_STATEMENT = re.compile(r"^\W*(?:so |here |also |thus )?(?:the )?([a-z][^.:;=?]{2,90}?) (?:is|are|=|equals) (-?\d+(?:(?:, | and )\d+)*)\W*$", re.IGNORECASE)
+_FILLER = (
+    r"(?:(?:of|in|for|inside|within|a|an|one|the|single|neutral|atoms?|nucleus"
+    r"|nuclei|element|elements|planet|planets|chemical|each|every|has|have|held by"
+    r"|belonging to|orbiting|around|counted|that orbit|which orbit|circling)\s+)*"
+)
+_TAIL = (
+    r"(?:\s+(?:atoms?|nucleus))?(?:(?:\s*,)?\s*(?:\(?(?:counting|counted|in order"
+    r"|as counted|measured|when counting|in the order|outward|outwards"
+    r"|starting)\b[^,.?)]{0,30}?)?\bfrom the sun(?:\s+outwards?)?\)?)?"
+)
+_STATEMENT = re.compile(
+    r"^\W*(?:so |here |also |thus )?(?:the )?([a-z][^.:;=?]{2,90}?) (?:is|are|="
+    r"|equals) (-?\d+(?:(?:, | and )\d+)*)\W*$",
+    re.IGNORECASE,
+)
 
 
 @cache
@@ -28,7 +40,15 @@ def _phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
             rf"\b({entity})'s\s+(?:{words})\b(?:\s+from the sun)?",
         )
         found += [(attribute, re.compile(form, re.IGNORECASE)) for form in forms]
-    found.append(("moons", re.compile(rf"\bhow many (?:known )?moons (?:does |has |orbit )?({entity})(?: have| has)?", re.IGNORECASE)))
+    found.append(
+        (
+            "moons",
+            re.compile(
+                rf"\bhow many (?:known )?moons (?:does |has |orbit )?({entity})(?: have| has)?",
+                re.IGNORECASE,
+            ),
+        )
+    )
     return tuple(found)
 
 
@@ -63,7 +83,9 @@ def statements(text: str, knows: Knows) -> list[str]:
             known = [value for value in values if value is not None]
             if len(known) != len(values):
                 continue
-            listed = " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else known[0]
+            listed = (
+                " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else known[0]
+            )
             phrase = re.sub(r"\s+", " ", found[0])
             if phrase.lower().startswith("how many"):
                 phrase = f"number asked for by {phrase}"
@@ -76,7 +98,11 @@ def statements(text: str, knows: Knows) -> list[str]:
 def _that_of(text: str, attribute: str, knows: Knows) -> list[str]:
     found = re.finditer(rf"\bthat of\s+(?:the planet\s+)?({name_pattern()})", text, re.IGNORECASE)
     values = [(match[0], match[1], lookup(match[1], attribute)) for match in found]
-    return [f"{phrase.capitalize()} is {value}." for phrase, name, value in values if value and knows(name.lower())]
+    return [
+        f"{phrase.capitalize()} is {value}."
+        for phrase, name, value in values
+        if value and knows(name.lower())
+    ]
 
 
 def read_statements(replies: Sequence[str]) -> dict[str, str]:

@@ -40,8 +40,10 @@ class Scratch:
             raise OutOfReach(f"I do not know how to work out a {operation}")
 
     def slips(self, operations: float = 1.0) -> bool:
-        """Say whether any of some elementary operations goes wrong. Always one draw: workers that
-        share a stream stay in step even when their rates differ."""
+        """Say whether any of some elementary operations goes wrong.
+
+        Always one draw, so that workers that share a stream stay in step when their rates differ.
+        """
         wrong = self.random.random() < 1.0 - (1.0 - self.slip) ** operations
         self.slipped += wrong
         return wrong

@@ -1,4 +1,4 @@
-"""Questions that range over numbers: "how many integers from 1 to 500 are divisible by 6 or 15?"
+"""Questions that range over numbers, as in "how many integers up to 500 are multiples of 6".
 
 A question becomes a range, conditions and what is asked of the numbers that meet them; then the
 worker looks at the numbers one by one, as far as its reach goes.
@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.rehearsal import number_theory as theory
+from harness.rehearsal import patterns
 from harness.rehearsal.evaluate import evaluate, whole
 from harness.rehearsal.phrases import Rewriting
 from harness.rehearsal.scanning import matches, tests
 from harness.rehearsal.scratch import OutOfReach, Scratch
 from harness.rehearsal.trees import Node, number
 
-_A = r"#(\d+)"
-_MANY = rf"{_A}(?:(?:\s*,\s*|\s*,?\s*(?:and|or|nor|by|if|(?:but|and) not)\s+(?:(?:by|of)\s+)?)(?:both\s+)?{_A})*"
 OPEN_END = 10**6
 
 
@@ -31,51 +30,6 @@ class Search:
     conditions: tuple[tuple[str, tuple[Node, ...]], ...]
     joined: str = "all"
     """How several divisors combine: `all`, `any`, `none`, `one`, `first only`."""
-
-
-_BOUNDS = (
-    (rf"(?:between|from|in the range|among|in the interval|numbers|integers)\s*\[?{_A}\s*(?:,\s*#\d+\s*,\s*\.\.\.\s*,|and|to|through|up to|,)\s*{_A}", 0, 0),
-    (rf"{_A}\s*(?:≤|<=)\s*[a-z]\s*(?:≤|<=)\s*{_A}", 0, 0),
-    (rf"{_A}\s*<\s*[a-z]\s*<\s*{_A}", 1, -1),
-    (rf"{_A}\s*,\s*#\d+\s*,(?:\s*#\d+\s*,)?\s*\.\.\.\s*,\s*{_A}", 0, 0),
-    (rf"{_A} (?:to|through) {_A}", 0, 0),
-)
-_UPPER = (
-    (rf"(?:less than|below|under|smaller than|fewer than|strictly less than|before|<)\s*{_A}", -1),
-    (rf"(?:at most|up to|not exceeding|no more than|no (?:larger|greater|bigger) than|not (?:greater|larger|more) than|less than or equal to|≤|do(?:es)? not exceed)\s*{_A}", 0),
-    (rf"first\s*{_A}\s*(?:positive |natural |counting )*(?:integers|numbers|whole)", 0),
-)
-_LOWER = (
-    (rf"(?:greater than|above|exceeding|more than|larger than|bigger than|over|>|after|exceeds)\s*{_A}", 1),
-    (rf"(?:at least|no less than|not less than|≥|greater than or equal to)\s*{_A}", 0),
-)
-_CONDITIONS: tuple[tuple[str, str], ...] = (
-    ("divisor count", rf"(?:exactly|precisely|has|have|with|just)\s*{_A}\s*(?:distinct |different )?(?:positive )?(?:integer )?(?:divisors|factors)"),
-    ("digit sum", rf"(?:digit sum|digits sum|sum of (?:its |the |their |whose )?digits|digits (?:add up|add|sum|adding up))\s*(?:is|of|to|equal to|equals|that is|are)?\s*(?:equal to\s*)?(?:exactly\s*)?{_A}"),
-    ("remainder of", rf"(?:divided by|division by)\s*{_A}\s*,?\s*(?:it |there is |the number )?(?:leaves|gives|has|yields)(?: a| the)?\s*(?:remainder)?(?: of)?\s*{_A}"),
-    ("remainder", rf"remainder(?: of)?\s*{_A}[^#.]{{0,50}}(?:divided by|division by|dividing by|divide(?:s|d)? (?:it |them )?by|modulo|mod)\s*{_A}"),
-    ("remainder", rf"≡\s*{_A}\s*\(?\s*mod\s*{_A}"),
-    ("remainder", rf"leav(?:es|e|ing)\s*{_A}[^#.]{{0,40}}(?:divided by|division by|modulo|mod)\s*{_A}"),
-    ("remainder of", rf"(?:divided by|division by)\s*{_A}[^#.]{{0,30}}(?:remainder(?: is| of)?|leaves?(?: a remainder of)?)\s*{_A}"),
-    ("remainder", rf"{_A} more than a multiple of {_A}"),
-    ("coprime", rf"(?:relatively prime|coprime|co-prime)(?: to| with)\s*{_A}"),
-    ("coprime", rf"no (?:common )?(?:prime )?(?:divisor|factor)s?(?: greater than #\d+| other than #\d+)? (?:in common )?with\s*{_A}"),
-    ("remainder of", rf"(?:in|by|into)\s*(?:groups of|rows of|sets of|packs of|bags of)?\s*{_A}s?\b[^#.]{{0,50}}?{_A}\s*(?:[a-z]+ )?(?:is |are |were )?(?:left|remain)"),
-    ("power over", rf"[a-z]\s*\^\s*\(?\s*{_A}\)?[^#]{{0,30}}(?:exceeds|greater than|larger than|more than|>|bigger than)\s*{_A}"),
-    ("exponent over", rf"{_A}\s*\^\s*\(?[a-z]\b\)?[^#]{{0,30}}(?:exceeds|greater than|larger than|more than|>|bigger than)\s*{_A}"),
-    ("square over", rf"(?<!perfect )square (?:is |exceeds)\s*(?:greater than|larger than|more than|bigger than)?\s*{_A}"),
-    ("cube over", rf"(?<!perfect )cube (?:is |exceeds)\s*(?:greater than|larger than|more than|bigger than)?\s*{_A}"),
-    ("contains", rf"(?:contain|contains|containing|include|includes|with) (?:at least one |the |a )?digit\s*{_A}"),
-)
-_PLAIN = (
-    ("prime", r"\bprimes?\b(?! (?:factor|divisor))"),
-    ("composite", r"\bcomposite"),
-    ("square", r"perfect squares?\b"),
-    ("cube", r"perfect cubes?\b"),
-    ("even", r"\beven (?:positive )?(?:integer|number|whole|n\b)|\b(?:is|are) even\b"),
-    ("odd", r"\bodd (?:positive )?(?:integer|number|whole|n\b)|\b(?:is|are) odd\b"),
-    ("palindrome", r"palindrom"),
-)
 
 
 def find_search(state: Rewriting) -> Search | None:
@@ -97,41 +51,60 @@ def find_search(state: Rewriting) -> Search | None:
 
 def _wanted(text: str) -> str | None:
     for wanted, pattern in (
-        ("least", r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of"),
+        (
+            "least",
+            r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of",
+        ),
         ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
         ("sum", r"\bsum of (?:all |the |every )|add (?:up )?all|total of all"),
-        ("least", r"smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest|minimum|first positive"),
-        ("greatest", r"largest|greatest (?:integer|number|whole|prime|multiple|n\b|#\d+ digit)|biggest|highest"),
+        (
+            "least",
+            r"smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest"
+            r"|minimum|first positive",
+        ),
+        (
+            "greatest",
+            r"largest|greatest (?:integer|number|whole|prime|multiple|n\b|#\d+ digit)"
+            r"|biggest|highest",
+        ),
     ):
         if re.search(pattern, text):
             return wanted
-    found = re.search(r"(?:what|which|find|determine) (?:is )?(?:the )?(?:positive )?(?:integer|number)\b", text)
+    found = re.search(
+        r"(?:what|which|find|determine) (?:is )?(?:the )?(?:positive )?(?:integer|number)\b", text
+    )
     return "least" if found else None
 
 
 def _conditions(text: str, atoms: Sequence[Node]) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
     found: list[tuple[str, tuple[Node, ...]]] = []
-    for name, pattern in _CONDITIONS:
+    for name, pattern in patterns.CONDITIONS:
         for match in list(re.finditer(pattern, text)):
             if " each of" in match[0] or " all of" in match[0]:
                 continue
             parts = tuple(atoms[int(mark)] for mark in match.groups() if mark)
             found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
             text = text.replace(match[0], " ; ", 1)
-    shared = re.search(rf"remainder(?: of)?\s*{_A}[^#.]{{0,50}}by\s*(?:each of|all of|any of|both|each)?\s*({_MANY})", text)
-    if shared and len(marks := re.findall(_A, shared[2])) > 1:
+    shared = re.search(
+        rf"remainder(?: of)?\s*{patterns.A}[^#.]{{0,50}}by\s*(?:each of|all of|any of"
+        rf"|both|each)?\s*({patterns.MANY})",
+        text,
+    )
+    if shared and len(marks := re.findall(patterns.A, shared[2])) > 1:
         found += [("remainder", (atoms[int(shared[1])], atoms[int(mark)])) for mark in marks]
         text = text.replace(shared[0], " ; ", 1)
-    many = re.search(rf"remainders?(?: of)?\s*({_MANY})[^#.]{{0,60}}by\s*({_MANY})", text)
+    many = re.search(
+        rf"remainders?(?: of)?\s*({patterns.MANY})[^#.]{{0,60}}by\s*({patterns.MANY})", text
+    )
     if many:
-        left, right = (re.findall(_A, many[group]) for group in (1, 4))
+        left, right = (re.findall(patterns.A, many[group]) for group in (1, 4))
         if len(left) == len(right):
             found += [
                 ("remainder", (atoms[int(r)], atoms[int(m)]))
                 for r, m in zip(left, right, strict=True)
             ]
             text = text.replace(many[0], " ; ", 1)
-    found += [(name, ()) for name, pattern in _PLAIN if re.search(pattern, text)]
+    found += [(name, ()) for name, pattern in patterns.PLAIN if re.search(pattern, text)]
     return found, text
 
 
@@ -139,13 +112,14 @@ def _divisors(text: str, atoms: Sequence[Node]) -> tuple[tuple[Node, ...], str, 
     spans = list(
         re.finditer(
             rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+"
-            rf"(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ of)?\s*({_MANY})",
+            rf"(?:both|either|neither|any of|all of|each of|at least #?\w+ of|exactly \S+ "
+            rf"of)?\s*({patterns.MANY})",
             text,
         )
     )
     if not spans:
         return (), "all", text
-    divisors = tuple(atoms[int(mark)] for span in spans for mark in re.findall(_A, span[1]))
+    divisors = tuple(atoms[int(mark)] for span in spans for mark in re.findall(patterns.A, span[1]))
     rest = text
     for span in spans:
         rest = rest.replace(span[0], " ; ", 1)
@@ -156,18 +130,22 @@ def _joined(text: str, atoms: Sequence[Node]) -> str:
     exactly = re.search(r"exactly #(\d+) of", text)
     if (exactly and atoms[int(exactly[1])].value == 1) or "but not both" in text:
         return "one"
-    if re.search(r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: either)?[^.]*\bor\b|by none", text):
+    if re.search(
+        r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: "
+        r"either)?[^.]*\bor\b|by none",
+        text,
+    ):
         return "none"
     if re.search(r"but (?:are |is )?(?:not|no)\b|and not\b|yet not", text):
         return "first only"
     if re.search(r"\bnot (?:divisible|(?:a )?multiples?)", text):
         return "none"
-    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{_A} or\b|,\s*or\b", text)
+    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{patterns.A} or\b|,\s*or\b", text)
     return "any" if joins else "all"
 
 
 def _range(text: str, atoms: Sequence[Node]) -> tuple[Node | None, Node | None]:
-    for pattern, up, down in _BOUNDS:
+    for pattern, up, down in patterns.BOUNDS:
         found = re.search(pattern, text)
         if found:
             strict = bool(re.search(r"strictly between|exclusive", text))
@@ -175,12 +153,18 @@ def _range(text: str, atoms: Sequence[Node]) -> tuple[Node | None, Node | None]:
                 _shifted(atoms[int(found[1])], up + strict),
                 _shifted(atoms[int(found[2])], down - strict),
             )
-    wide = re.search(rf"{_A}\s*digit\b", text)
+    wide = re.search(rf"{patterns.A}\s*digit\b", text)
     if wide and atoms[int(wide[1])].value in (1, 2, 3, 4, 5):
         digits = int(atoms[int(wide[1])].value)
         return number(10 ** (digits - 1)), number(10**digits - 1)
-    low = next((_shifted(atoms[int(m[1])], by) for p, by in _LOWER if (m := re.search(p, text))), None)
-    high = next((_shifted(atoms[int(m[1])], by) for p, by in _UPPER if (m := re.search(p, text))), None)
+    low = next(
+        (_shifted(atoms[int(m[1])], by) for p, by in patterns.LOWER if (m := re.search(p, text))),
+        None,
+    )
+    high = next(
+        (_shifted(atoms[int(m[1])], by) for p, by in patterns.UPPER if (m := re.search(p, text))),
+        None,
+    )
     return low, high
 
 
@@ -194,7 +178,8 @@ def run_search(search: Search, paper: Scratch) -> int:
     low = whole(evaluate(search.low, paper))
     high = OPEN_END if search.high is None else whole(evaluate(search.high, paper))
     conditions = [
-        (name, [whole(evaluate(part, paper)) for part in parts]) for name, parts in search.conditions
+        (name, [whole(evaluate(part, paper)) for part in parts])
+        for name, parts in search.conditions
     ]
     for name, _ in conditions:
         paper.learnt(name)

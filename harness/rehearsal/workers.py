@@ -12,12 +12,32 @@ from harness.errors import UserError
 Facts = Literal["none", "common", "all"]
 Manner = Literal["solve", "recite", "verify", "format", "plan"]
 
-ARITHMETIC = frozenset({"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"})
+ARITHMETIC = frozenset(
+    {"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"}
+)
 SCHOOL = ARITHMETIC | {
-    "common divisor", "common multiple", "digit sum", "digit count", "factorial", "binomial", "logarithm",
-    "arithmetic series", "search", "divisible", "even", "odd", "square", "prime",
-}  # fmt: skip
-SCHOLARLY = SCHOOL | {"divisor count", "base conversion", "base reading", "geometric series", "remainder"}
+    "common divisor",
+    "common multiple",
+    "digit sum",
+    "digit count",
+    "factorial",
+    "binomial",
+    "logarithm",
+    "arithmetic series",
+    "search",
+    "divisible",
+    "even",
+    "odd",
+    "square",
+    "prime",
+}
+SCHOLARLY = SCHOOL | {
+    "divisor count",
+    "base conversion",
+    "base reading",
+    "geometric series",
+    "remainder",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +75,117 @@ NOTHING = frozenset({"nothing"})
 WORKERS: dict[str, Worker] = {
     worker.name: worker
     for worker in (
-        Worker("abacus", slip=0.012, digits=400, stories=True, verbosity=1.0, latency_s=0.6, tokens_per_s=120),
-        Worker("scribe", slip=0.03, digits=12, knows=ARITHMETIC, families=99, code_slip=0.025, verbosity=1.0, latency_s=1.2, tokens_per_s=90),
-        Worker("scholar", manner="recite", slip=0.004, knows=NOTHING, facts="all", formulas=True, verbosity=1.2, latency_s=0.9, tokens_per_s=100),
-        Worker("sage", slip=0.016, digits=30, reach=400, knows=SCHOLARLY, facts="common", formulas=True, stories=True, passes=2, families=14, code_slip=0.02, verbosity=1.6, latency_s=3.0, tokens_per_s=45),
-        Worker("swift", slip=0.04, digits=16, reach=120, knows=SCHOOL, floats=True, facts="common", formulas=True, families=9, code_slip=0.04, verbosity=0.7, prose=True, latency_s=0.2, tokens_per_s=250),
-        Worker("planner", manner="plan", slip=0.03, digits=12, reach=100, knows=ARITHMETIC, verbosity=1.2, latency_s=1.0, tokens_per_s=100),
-        Worker("verifier", manner="verify", slip=0.01, digits=60, reach=2000, knows=SCHOLARLY, families=9, code_slip=0.012, verbosity=1.3, latency_s=1.5, tokens_per_s=80),
-        Worker("polymath", slip=0.004, digits=400, facts="all", formulas=True, stories=True, families=99, code_slip=0.003, verbosity=1.0, latency_s=0.5, tokens_per_s=150),
-        Worker("formatter", manner="format", slip=0.0, knows=NOTHING, verbosity=0.5, latency_s=0.2, tokens_per_s=200),
+        Worker(
+            "abacus",
+            slip=0.012,
+            digits=400,
+            stories=True,
+            verbosity=1.0,
+            latency_s=0.6,
+            tokens_per_s=120,
+        ),
+        Worker(
+            "scribe",
+            slip=0.03,
+            digits=12,
+            knows=ARITHMETIC,
+            families=99,
+            code_slip=0.025,
+            verbosity=1.0,
+            latency_s=1.2,
+            tokens_per_s=90,
+        ),
+        Worker(
+            "scholar",
+            manner="recite",
+            slip=0.004,
+            knows=NOTHING,
+            facts="all",
+            formulas=True,
+            verbosity=1.2,
+            latency_s=0.9,
+            tokens_per_s=100,
+        ),
+        Worker(
+            "sage",
+            slip=0.016,
+            digits=30,
+            reach=400,
+            knows=SCHOLARLY,
+            facts="common",
+            formulas=True,
+            stories=True,
+            passes=2,
+            families=14,
+            code_slip=0.02,
+            verbosity=1.6,
+            latency_s=3.0,
+            tokens_per_s=45,
+        ),
+        Worker(
+            "swift",
+            slip=0.04,
+            digits=16,
+            reach=120,
+            knows=SCHOOL,
+            floats=True,
+            facts="common",
+            formulas=True,
+            families=9,
+            code_slip=0.04,
+            verbosity=0.7,
+            prose=True,
+            latency_s=0.2,
+            tokens_per_s=250,
+        ),
+        Worker(
+            "planner",
+            manner="plan",
+            slip=0.03,
+            digits=12,
+            reach=100,
+            knows=ARITHMETIC,
+            verbosity=1.2,
+            latency_s=1.0,
+            tokens_per_s=100,
+        ),
+        Worker(
+            "verifier",
+            manner="verify",
+            slip=0.01,
+            digits=60,
+            reach=2000,
+            knows=SCHOLARLY,
+            families=9,
+            code_slip=0.012,
+            verbosity=1.3,
+            latency_s=1.5,
+            tokens_per_s=80,
+        ),
+        Worker(
+            "polymath",
+            slip=0.004,
+            digits=400,
+            facts="all",
+            formulas=True,
+            stories=True,
+            families=99,
+            code_slip=0.003,
+            verbosity=1.0,
+            latency_s=0.5,
+            tokens_per_s=150,
+        ),
+        Worker(
+            "formatter",
+            manner="format",
+            slip=0.0,
+            knows=NOTHING,
+            verbosity=0.5,
+            latency_s=0.2,
+            tokens_per_s=200,
+        ),
     )
-}  # fmt: skip
+}
 
 
 def find_worker(name: str) -> Worker:
