@@ -38,9 +38,9 @@ def make_plans(
     async def choose_all() -> None:
         for question in missing:
             choices[question.id] = await choose(question)
+            write_plans(path, choices)  # now, so that Ctrl-C loses one question and not all
 
     if missing:
-        anyio.run(choose_all)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_plans(path, choices)
+        anyio.run(choose_all)
     return {"plans": str(path)}

@@ -1,8 +1,8 @@
 """The command line, and the one module that knows every part of podium; nothing imports it.
 
 Commands only compose: they hand suites, systems, pools and boxes to one another and print. Imports
-of the spokes stand inside the functions that need them, so `--help` is quick and the layers stay
-visible. What a run refuses and does is harness/compose.py and harness/run.py.
+of the spokes, and of anything slow, stand inside the functions that need them: `--help` is quick.
+What a run refuses and does is harness/compose.py and harness/run.py.
 """
 
 import argparse
@@ -15,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import PodiumError, UserError
-from harness.listing import show_suites, show_systems, show_workers
-from harness.logs import find_logs
-from harness.pool_file import read_pool
-from harness.preflight import package_problems, problems, unpriced
-from harness.prices import read_book
 
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 DEMO_QUESTIONS = 20
@@ -131,6 +126,7 @@ def demo_command(args: argparse.Namespace) -> int:
 
 def record_command(args: argparse.Namespace) -> int:
     """Turn logs into a cassette that replays them."""
+    from harness.logs import find_logs
     from harness.record import record
 
     print(record(find_logs(args.logs), args.out))
@@ -155,18 +151,26 @@ def regrade_command(args: argparse.Namespace) -> int:
 
 def suites_command(args: argparse.Namespace) -> int:
     """List the suites, or print one suite's card."""
+    from harness.listing import show_suites
+
     print(show_suites(catalogue().suites, args.name))
     return 0
 
 
 def systems_command(args: argparse.Namespace) -> int:
     """List the systems, or print one system's manifest."""
+    from harness.listing import show_systems
+
     print(show_systems(catalogue().systems, args.name))
     return 0
 
 
 def workers_command(args: argparse.Namespace) -> int:
     """List a pool's workers with their prices and settings."""
+    from harness.listing import show_workers
+    from harness.pool_file import read_pool
+    from harness.prices import read_book
+
     spec = read_pool(args.pool)
     print(show_workers(spec, read_book(spec.prices)))
     return 0
@@ -174,6 +178,10 @@ def workers_command(args: argparse.Namespace) -> int:
 
 def doctor_command(args: argparse.Namespace) -> int:
     """Say what is missing before anything is spent."""
+    from harness.pool_file import read_pool
+    from harness.preflight import package_problems, problems, unpriced
+    from harness.prices import read_book
+
     spec = read_pool(args.pool)
     book = read_book(spec.prices)
     found = [*package_problems(), *problems(spec, book)]
@@ -281,6 +289,6 @@ def _run_arguments(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument(
         "--display",
-        default="rich" if sys.stdout.isatty() else "plain",
-        help="Inspect's progress display",
+        default="line",
+        help="progress: line (ours), or Inspect's full, rich, plain, none",
     )

@@ -62,7 +62,7 @@ class Request:
     time_scale: float = 0.01
     selection_limit: int = 40
     """Train questions on which `best-single` is chosen."""
-    display: str = "plain"
+    display: str = "line"
 
 
 def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:

@@ -7,7 +7,7 @@ rows recorded (real models answered, once, and their replies are replayed).
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.compose import Catalogue, Request, chosen_systems, refusal
+from harness.compose import Catalogue, Request, chosen_systems, manifest_key, refusal
 from harness.errors import UserError, WorkerError
 from harness.job import Controls
 from harness.pool_file import read_pool
@@ -44,7 +44,7 @@ def _run(request: Request, catalogue: Catalogue, controls: Controls) -> None:
 def _left_out(request: Request, catalogue: Catalogue) -> str:
     """Return the sentence that says which systems a recorded pool cannot serve, and why."""
     spec = read_pool(request.pool)
-    kept = {name.partition(":")[0] for name in chosen_systems(request, catalogue, spec)}
+    kept = {manifest_key(name) for name in chosen_systems(request, catalogue, spec)}
     left = [name for name in catalogue.systems if name not in kept]
     why = refusal(left[0], catalogue, spec) if left else None
     others = f" (nor can {', '.join(left[1:])})" if left[1:] else ""

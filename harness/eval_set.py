@@ -6,9 +6,11 @@ failed question again; with `log_realtime=False` alone a killed run asks finishe
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
+from logging import LogRecord, getLogger
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +20,7 @@ from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summarie
 from inspect_ai.model import Model
 
 from harness.prices import Book
+from harness.progress import progress_line
 from harness.spend import SPEND, Spend
 
 
@@ -30,7 +33,9 @@ class Settings:
     max_usd: Decimal | None = None
     already_spent: Decimal = Decimal(0)
     """Dollars that earlier attempts of this experiment have spent."""
-    display: str = "plain"
+    display: str = "line"
+    """`line` for podium's one line, or the name of one of Inspect's displays."""
+    title: str = "run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +58,52 @@ def run_tasks(
     """
     spend = Spend(book=book, limit=settings.max_usd, spent=settings.already_spent)
     token = SPEND.set(spend)
+    ours = settings.display == "line"
+    shown = progress_line(settings.title, _pairs(tasks, settings.limit)) if ours else nullcontext()
     try:
-        _, logs = inspect_eval_set(
-            list(tasks),
-            log_dir=str(settings.log_dir),
-            model=None,
-            model_roles=dict(models),
-            limit=settings.limit,
-            display=cast(Any, settings.display),
-            retry_attempts=0,
-            continue_on_fail=True,
-            retry_cleanup=False,
-            log_buffer=1,
-            log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
-            ctl_server=False,
-            score_display=False,
-        )
+        with shown, _without_a_false_alarm():
+            _, logs = inspect_eval_set(
+                list(tasks),
+                log_dir=str(settings.log_dir),
+                model=None,
+                model_roles=dict(models),
+                limit=settings.limit,
+                display="none" if ours else cast(Any, settings.display),
+                retry_attempts=0,
+                continue_on_fail=True,
+                retry_cleanup=False,
+                log_buffer=1,
+                log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
+                ctl_server=False,
+                score_display=False,
+            )
     finally:
         SPEND.reset(token)
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     finished = all(log.status == "success" for log in logs)
     return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
+
+
+def _pairs(tasks: Sequence[Task], limit: int | None) -> int:
+    """Return how many (question, epoch) pairs tasks will answer."""
+    sizes = ((len(task.dataset), task.epochs or 1) for task in tasks)
+    return sum(min(size, limit or size) * epochs for size, epochs in sizes)
+
+
+@contextmanager
+def _without_a_false_alarm() -> Generator[None]:
+    """Drop Inspect's warning that its default for `retry_immediate` does nothing here."""
+    logger = getLogger("inspect_ai._eval.evalset")
+
+    def matters(record: LogRecord) -> bool:
+        return not record.getMessage().startswith("retry_immediate=True has no effect")
+
+    logger.addFilter(matters)
+    try:
+        yield
+    finally:
+        logger.removeFilter(matters)
 
 
 def trouble(logs: Sequence[EvalLog]) -> tuple[str, ...]:

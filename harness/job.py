@@ -63,6 +63,7 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         max_usd=limit,
         already_spent=already_spent(job.request.log_dir) if limit else Decimal(0),
         display=job.request.display,
+        title="choosing the best single worker" if purpose != "eval" else "answering",
     )
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
     return run_tasks(tasks, models, job.book, settings)

@@ -50,7 +50,7 @@ class Pool:
         paid for any more.
         """
         model = self._model(worker)
-        price_ref = self.spec.worker(worker).price_ref if self.spec else str(model)
+        price_ref = self._price_ref(worker, model)
         allowance = self.spend.allowance(price_ref) if self.spend else nullcontext()
         token = CURRENT.set(self._number(worker, messages))
         try:
@@ -72,6 +72,11 @@ class Pool:
             known = ", ".join(self.workers)
             raise UserError(f"This pool has no worker {worker!r}; its workers are: {known}.")
         return self.models[worker]
+
+    def _price_ref(self, worker: str, model: Model) -> str:
+        """Return the key in the price book; a role that the pool file lacks goes by its model."""
+        slots = self.spec.slots if self.spec else ()
+        return next((slot.price_ref for slot in slots if slot.name == worker), str(model))
 
     def _number(self, worker: str, messages: Sequence[ChatMessage]) -> Replicate:
         key = (worker, request_digest(messages))
@@ -102,10 +107,10 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     roles = {
         name: role[0] if isinstance(role, list) else role for name, role in model_roles().items()
     }
-    if spec is None:
-        models = roles
-    else:
-        models = {slot.name: roles.get(slot.name) or _absent_role(slot) for slot in spec.slots}
+    slots = spec.slots if spec else ()
+    models = {slot.name: roles.get(slot.name) or _absent_role(slot) for slot in slots} or roles
+    if CONDUCTOR in roles:
+        models.setdefault(CONDUCTOR, roles[CONDUCTOR])
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=SPEND.get())
     if not pool.workers:
         raise UserError(

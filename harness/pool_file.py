@@ -119,7 +119,9 @@ def read_pool(name: str) -> PoolSpec:
         where = first["loc"]
         field = ".".join(str(part) for part in where) or "the whole file"
         line = _line_of(text, where)
-        raise UserError(f"Pool file {path}, line {line}, field {field}: {first['msg']}.") from error
+        raise UserError(
+            f"Pool file {path}, line {line}, field {field}: {first['msg'].rstrip('.')}."
+        ) from error
 
 
 def _line_of(text: str, where: tuple[int | str, ...]) -> int:

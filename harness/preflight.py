@@ -5,6 +5,7 @@ is one sentence that names the fix. Nothing here makes a paid call: a provider i
 """
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from importlib import metadata, util
@@ -71,7 +72,7 @@ def _model_problems(slot: WorkerSpec) -> Iterator[str]:
     try:
         slot_model(slot)
     except Exception as error:  # whatever a provider's constructor raises is the finding
-        said = " ".join(str(error).replace("[bold]", "").replace("[/bold]", "").split())
+        said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
         yield f"Worker {slot.name!r} ({slot.model}) cannot be set up: {said}"
 
 

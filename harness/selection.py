@@ -1,7 +1,7 @@
 """Which single worker is the best: chosen on the train split, or in hindsight and labelled so.
 
-The choice costs calls. They are logged below `LOG_DIR/selection`, billed apart from every table row,
-and made once: a resumed run takes the choice from the experiment.
+The choice costs calls. They are logged below `LOG_DIR/selection`, billed apart from every table
+row, and made once: a resumed run takes the choice from the experiment.
 """
 
 from collections.abc import Sequence

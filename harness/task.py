@@ -17,6 +17,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Solver, TaskState, generate
 
 from harness.errors import UserError
+from harness.progress import tick
 from harness.records import Grade, Question
 from harness.solver import PODIUM, question_of
 from harness.suite import Split, Suite
@@ -103,6 +104,7 @@ def as_scorer(suite: Suite[Any], box: Any | None = None) -> Scorer:
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
+            tick()
             question = replace(question_of(state), target=target.text)
             reply = state.output.completion
             try:

@@ -130,7 +130,7 @@ def test_a_step_starts_before_unrelated_slow_steps_have_replied() -> None:
 def test_a_failed_step_cuts_off_the_others_and_is_reported_once_by_name() -> None:
     traffic = Traffic()
     pool = timed_pool(traffic, bad=(0.05, "!"), slow=(30, "s"))
-    with pytest.raises(WorkerError, match="bad .* gave no reply: .*the server is on fire"):
+    with pytest.raises(WorkerError, match=r"bad .* gave no reply: .*the server is on fire"):
         answer(Workflow((Step("bad"), Step("slow"), Step("slow", reads="all"))), pool)
     assert traffic.cut_off == ["slow"]
     assert traffic.begun == ["bad", "slow"]

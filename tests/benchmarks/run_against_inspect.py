@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from inspect_ai import Task, eval_set
@@ -117,36 +118,38 @@ def ours(system: str, log_dir: Path, questions: int) -> None:
     assert run(request, catalogue(), controls()).finished
 
 
-def seconds(work: Callable[[], None]) -> float:
-    """Return the wall time of some work."""
+def rate(side: Callable[[Path, int], None], log_dir: Path, questions: int) -> float:
+    """Return the samples per second of one side."""
     began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+    side(log_dir, questions)
+    return questions / (time.perf_counter() - began)
+
+
+def compare(system: str, make: Callable[[], Solver], questions: int, rounds: int) -> str:
+    """Return one line: samples per second of both sides, and their ratio."""
+    mine: list[float] = []
+    theirs: list[float] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for number in range(rounds):
+            place = Path(scratch) / str(number)
+            theirs.append(rate(partial(plain, make), place / "plain", questions))
+            mine.append(rate(partial(ours, system), place / "ours", questions))
+    ratio = statistics.median(left / right for left, right in zip(mine, theirs, strict=True))
+    return (
+        f"podium {statistics.median(mine):.1f} samples/s, plain Inspect "
+        f"{statistics.median(theirs):.1f} samples/s, ratio {ratio:.2f}"
+    )
 
 
 def main() -> None:
-    """Print one line per system: samples per second of both sides, and their ratio."""
+    """Print a line per system, after a warm-up of both sides."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    pairs = (("single:sage", plain_single, 1), ("moa-lite", plain_mixture, 9))
-    with tempfile.TemporaryDirectory() as scratch:
-        plain(plain_single, Path(scratch) / "warm", 2)
-        ours("single:sage", Path(scratch) / "warm-too", 2)
-        for system, make, calls in pairs:
-            rates: list[tuple[float, float]] = []
-            for number in range(asked.rounds):
-                place = Path(scratch) / f"{system}-{number}"
-                theirs = seconds(lambda: plain(make, place / "plain", asked.questions))
-                mine = seconds(lambda: ours(system, place / "ours", asked.questions))
-                rates.append((asked.questions / mine, asked.questions / theirs))
-            ratio = statistics.median(mine / theirs for mine, theirs in rates)
-            mine, theirs = (statistics.median(side) for side in zip(*rates, strict=True))
-            print(
-                f"{system} ({calls} calls): podium {mine:.1f} samples/s, "
-                f"plain Inspect {theirs:.1f} samples/s, ratio {ratio:.2f}"
-            )
+    compare("single:sage", plain_single, 2, 1)
+    for system, make, calls in (("single:sage", plain_single, 1), ("moa-lite", plain_mixture, 9)):
+        print(f"{system} ({calls} calls):", compare(system, make, asked.questions, asked.rounds))
 
 
 if __name__ == "__main__":
