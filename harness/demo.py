@@ -14,7 +14,20 @@ from harness.pool_file import read_pool
 from harness.run import run
 
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
+SYSTEMS = (
+    "single",
+    "best-single",
+    "self-consistency",
+    "moa-lite",
+    "planner-executor-verifier",
+    "conductor-prompted",
+    "random-worker",
+    "random-workflow",
+    "oracle",
+)
 RECORDED = "recorded-aime25"
+SELECTION = 20
+"""Train questions per worker and suite: fewer than `podium run` takes, to stay under two minutes."""
 
 
 def demo(
@@ -22,7 +35,12 @@ def demo(
 ) -> list[Path]:
     """Run the demo below `out` and return its log directories; the same call resumes it."""
     practice = Request(
-        suites=PRACTICE, systems=(), pool="rehearsal", log_dir=out / "practice", limit=questions
+        suites=PRACTICE,
+        systems=SYSTEMS,
+        pool="rehearsal",
+        log_dir=out / "practice",
+        limit=questions,
+        selection_limit=SELECTION,
     )
     recorded = Request(suites=("aime25",), systems=(), pool=RECORDED, log_dir=out / "aime25")
     _run(practice, catalogue, controls)
