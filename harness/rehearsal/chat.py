@@ -17,7 +17,9 @@ _NUMBERED = re.compile(r"^(\d{1,2})\. ", re.MULTILINE)
 _PROGRAM = re.compile(
     r"class Solution|standard input|\bstdin\b|```python|(?:write|implement"
     r"|complete)\b[^.]{0,40}\b(?:program|function|method|code)"
-    r"|first line (?:of (?:the )?input )?contains|\bpython (?:program|3)|input format",
+    r"|first line (?:of (?:the )?input )?contains|\bpython (?:program|3)|input format"
+    r"|\bpython\b|\bprint (?:the|its|yes|true|it|how|them|all|one|each|whether|out"
+    r"|a single|every)\b",
     re.IGNORECASE,
 )
 _FORMAT_END = re.compile(

@@ -28,6 +28,8 @@ _EXPRESSION = re.compile(
 )
 _MOST = r"largest|greatest|biggest|highest|most|heaviest|maximum|farthest|furthest|longest"
 _LEAST = r"smallest|least|lowest|fewest|lightest|minimum|closest|nearest|shortest"
+RECALL = 8
+"""Operations it takes to remember a fact or formula without a table: a looser hold, more slips."""
 Options = Sequence[tuple[str, str]]
 
 
@@ -82,6 +84,8 @@ def _by_formula(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | 
         return None
     paper.note(f"By {found[0]}, compute: {found[1]}.")
     paper.learnt("sum")
+    if worker.facts != "all" and paper.slips(RECALL / 2):
+        raise OutOfReach("I am not sure of that formula")
     return nearest(_value(found[1], paper), chat.options)
 
 
@@ -141,7 +145,7 @@ def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | Non
         letter = way(stem, chat.options)
         name = re.search(name_pattern(), stem.lower())
         if letter and not (name and not knows(name[0])):
-            if paper.slips(1):
+            if paper.slips(1 if worker.facts == "all" else RECALL):
                 return paper.random.choice(chat.options)[0]
             return letter
     return None
@@ -166,7 +170,8 @@ def _fact_of_name(stem: str, options: Options) -> str | None:
     name = _named(stem)
     if name is None:
         return None
-    wanted = attributes_in(stem) or ["order", "number", "symbol", "category", "kind"]
+    usual = [] if re.search(r"\d", stem) else ["order", "number", "symbol", "category", "kind"]
+    wanted = attributes_in(stem) or usual
     for attribute in wanted:
         value = lookup(name, attribute)
         for letter, text in options:

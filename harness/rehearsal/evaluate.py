@@ -95,7 +95,9 @@ def _quotient(values: list[Number], paper: Scratch) -> Number:
 
 def _power(values: list[Number], paper: Scratch) -> Number:
     base, exponent = Fraction(values[0]), whole(values[1])
-    if exponent < 0 or base.numerator.bit_length() * exponent > MAX_BITS:
+    if exponent < 0:
+        base, exponent = 1 / base, -exponent
+    if max(base.numerator.bit_length(), base.denominator.bit_length()) * exponent > MAX_BITS:
         raise OutOfReach("that power is too long to write out")
     if paper.floats and base.denominator == 1 and exponent * _digits(base) < 300:
         return paper.hold(int(float(base) ** exponent), 1)

@@ -247,6 +247,8 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(rf"geometric {_PROGRESSION}[^#?]{{0,70}}A[^#?]{{0,70}}(?:ratio|multipl)[^#?]{{0,40}}A[^#]{{0,90}}A(?:th|st|nd|rd)? ?term", _geometric_term),
     rule(rf"A(?:th|st|nd|rd) term[^#?]{{0,50}}geometric {_PROGRESSION}[^#?]{{0,60}}A[^#?]{{0,70}}A", _nth_first(_geometric_term)),
     rule(r"(?:the )?sum of (?:the numbers? )?L", "sum"),
+    rule(r"A\b[^#]{0,60}(?:sum of (?:all )?(?:of )?its (?:decimal )?digits|its digit sum|its digits (?:add|sum))", "digit sum"),
+    rule(r"A\b[^#]{0,60}(?:number of|how many) (?:positive )?(?:divisors|factors) (?:of it|does it have|it has|does this number have)", "divisor count"),
     # remainders, last of all because what is divided has to be understood first
     rule(r"remainder (?:that remains |left |left over |obtained |you get |we get |remaining )?(?:when|if|of|on|upon|after) (?:dividing |you divide |we divide |NUM)?A (?:is |gets )?(?:divided |division )?by A", "remainder"),
     rule(r"remainder of NUMA (?:on|upon|after|when|under|if) (?:division|divided|dividing)(?: it)? by A", "remainder"),

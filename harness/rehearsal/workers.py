@@ -77,7 +77,7 @@ WORKERS: dict[str, Worker] = {
     for worker in (
         Worker(
             "abacus",
-            slip=0.012,
+            slip=0.02,
             digits=400,
             stories=True,
             verbosity=1.0,
@@ -90,7 +90,7 @@ WORKERS: dict[str, Worker] = {
             digits=12,
             knows=ARITHMETIC,
             families=99,
-            code_slip=0.025,
+            code_slip=0.05,
             verbosity=1.0,
             latency_s=1.2,
             tokens_per_s=90,
@@ -98,7 +98,7 @@ WORKERS: dict[str, Worker] = {
         Worker(
             "scholar",
             manner="recite",
-            slip=0.004,
+            slip=0.03,
             knows=NOTHING,
             facts="all",
             formulas=True,
@@ -108,7 +108,7 @@ WORKERS: dict[str, Worker] = {
         ),
         Worker(
             "sage",
-            slip=0.016,
+            slip=0.035,
             digits=30,
             reach=400,
             knows=SCHOLARLY,
@@ -117,7 +117,7 @@ WORKERS: dict[str, Worker] = {
             stories=True,
             passes=2,
             families=14,
-            code_slip=0.02,
+            code_slip=0.03,
             verbosity=1.6,
             latency_s=3.0,
             tokens_per_s=45,
