@@ -27,7 +27,7 @@ SYSTEMS = (
 )
 RECORDED = "recorded-aime25"
 SELECTION = 20
-"""Train questions per worker and suite: fewer than `podium run` takes, to stay under two minutes."""
+"""Train questions per worker and suite; `podium run` takes more, the demo has two minutes."""
 
 
 def demo(

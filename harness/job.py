@@ -9,10 +9,10 @@ from typing import Any, cast
 from harness.compose import Catalogue, Facts, Request, task_of
 from harness.eval_set import Outcome, Settings, run_tasks
 from harness.experiment import Experiment
+from harness.ledger import spent_in
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
-from harness.sittings import read_sittings
 from harness.suite import Split, Suite
 
 
@@ -61,18 +61,9 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         log_dir=log_dir,
         limit=experiment.limit,
         max_usd=limit,
-        already_spent=already_spent(job.request.log_dir) if limit else Decimal(0),
+        already_spent=spent_in(job.request.log_dir) if limit else Decimal(0),
         display=job.request.display,
         title="choosing the best single worker" if purpose != "eval" else "answering",
     )
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
     return run_tasks(tasks, models, job.book, settings)
-
-
-def already_spent(log_dir: Path) -> Decimal:
-    """Return the would-be dollars of all calls in an experiment's logs, failed ones included."""
-    if not any(log_dir.rglob("*.eval")):
-        return Decimal(0)
-    sittings, _ = read_sittings([log_dir])
-    calls = (call for sitting in sittings for call in sitting.calls if call.billable)
-    return sum((call.usd for call in calls if call.usd is not None), Decimal(0))

@@ -80,16 +80,16 @@ def read_calls(log: EvalLog, path: Path) -> tuple[Call, ...]:
 
 
 def spent_in(log_dir: Path) -> Decimal:
-    """Return the dollars that all attempts logged below a directory have paid, as far as known.
+    """Return the would-be dollars of all attempts logged below a directory, as far as known.
 
-    For a spending limit: 0 when there is no log yet, and unpriced calls are left out, because a
-    limit is refused beforehand where a worker has no price.
+    For a spending limit: 0 when there is no log yet; unpriced calls are left out, because a live
+    worker without a price is refused beforehand.
     """
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else []
     calls: list[Call] = []
     for path in logs:
         log = read_log(path)
-        if log and (facts := run_facts(log, path)) and facts.label == "live":
+        if log and run_facts(log, path):
             calls.extend(read_calls(log, path))
     return sum((call.usd or Decimal(0) for call in distinct(calls) if call.billable), Decimal(0))
 

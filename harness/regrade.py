@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai import recompute_metrics
-from inspect_ai.log import EvalLog, EvalSample, write_eval_log
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.scorer import Score
 
 from harness.errors import UserError
@@ -98,6 +98,13 @@ def _grade_again(sample: EvalSample, suite: Suite[Any], box: Any | None) -> bool
     return old is None or str(old.value) != str(new.value)
 
 
+def _may_lack_scores(path: Path) -> bool:
+    """Return whether a log's header leaves open that an answer has no score."""
+    header = read_eval_log(str(path), header_only=True)
+    scores = header.results.scores if header.results else []
+    return not scores or any(score.unscored_samples for score in scores)
+
+
 def _with_version(metadata: Mapping[str, Any] | None, version: str) -> dict[str, Any]:
     facts = dict((metadata or {}).get(PODIUM, {}))
     return {**(metadata or {}), PODIUM: {**facts, "suite_version": version}}
@@ -118,7 +125,7 @@ def regrade_dir(
     """
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path in newest_logs([log_dir]):
-        log = read_log(path)
+        log = read_log(path) if everything or _may_lack_scores(path) else None
         facts = run_facts(log, path) if log else None
         if log is None or facts is None:
             continue

@@ -27,6 +27,7 @@ from harness.job import Controls, Job, run_entries
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import Question
+from harness.regrade import regrade_dir
 from harness.selection import choose_in_hindsight, choose_on_train, single_entries
 from harness.suite import Suite
 from harness.task import pick
@@ -59,6 +60,8 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     if request.split == "eval":
         for suite in suites:
             controls.opened(request.log_dir, suite, len(pick(suite, "eval", experiment.limit)))
+    if any(request.log_dir.glob("*.eval")):
+        regrade_dir(request.log_dir, catalogue.suites, job.box)  # what we failed to grade last time
     outcome = run_entries(job, experiment, request.log_dir)
     late = [suite for suite in suites if _is_chosen_late(suite, systems, experiment)]
     if late and outcome.finished:
