@@ -88,13 +88,14 @@ class Pool:
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
     """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
 
-    Without a role: `get_model(..., role=NAME)` would return the model that an earlier eval of this
-    process had in that role. Inspect gives each role a copy of its own when an eval starts.
+    Without a role and made anew: `get_model(..., role=NAME)` would return the model that an earlier
+    eval of this process had in that role, and a remembered model its old files and keys. Inspect
+    gives each role a copy of its own when an eval starts.
     """
     arguments = dict(slot.args)
     if slot.provider == "rehearsal":
         arguments |= {"seed": seed, "time_scale": time_scale}
-    return get_model(slot.model, config=slot.config, **arguments)
+    return get_model(slot.model, config=slot.config, memoize=False, **arguments)
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:

@@ -1,9 +1,14 @@
 """What several test files share."""
 
+from pathlib import Path
+
 import pytest
 from installed import Installed, install
+from reported import EXAM, right_up_to
+from runs import Crew, number, sit, steps
 
 from harness.errors import UserError
+from reports.report import Report, write_report
 from suites.import_saturn import saturn_cassette
 
 
@@ -20,3 +25,22 @@ def recorded_aime25() -> str:
     except UserError as error:
         pytest.skip(str(error))
     return "recorded-aime25"
+
+
+@pytest.fixture(scope="session")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One experiment with its selection runs, as `podium run` leaves it."""
+    home = tmp_path_factory.mktemp("experiment")
+    sit(home, "single:sage", crew=Crew(sage=right_up_to(4)), exam=EXAM)
+    sit(home, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=EXAM)
+    sit(home, "best-single", crew=Crew(sage=right_up_to(4)), exam=EXAM)
+    sit(home, "oracle", exam=EXAM, uses_targets=True)
+    flaky = Crew(sage=lambda heard: "broken" if "Say 2" in heard.last else number(heard))
+    sit(home, "moa-lite", steps("clerk", "clerk", "sage"), flaky, exam=EXAM, epochs=2)
+    sit(home / "selection", "single:sage", exam=EXAM, purpose="selection", split="train")
+    return home
+
+
+@pytest.fixture(scope="session")
+def made(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return write_report([logs], tmp_path_factory.mktemp("report"))

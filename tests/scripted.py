@@ -139,4 +139,4 @@ def _model(name: str, reply: ReplyFunction | str, seed: int, heard: list[Heard])
         return reply if isinstance(reply, str) else reply(request)
 
     arguments: dict[str, Any] = {"reply": speak, "heard": heard, "seed": seed}
-    return get_model(f"scripted/{name}", role=name, memoize=False, **arguments)
+    return get_model(f"scripted/{name}", memoize=False, **arguments)

@@ -85,7 +85,7 @@ def timed() -> type[ModelAPI]:
 def timed_pool(traffic: Traffic, spend: Spend | None = None, **workers: tuple[float, str]) -> Pool:
     models = {
         name: get_model(
-            f"timed/{name}", role=name, memoize=False, seconds=seconds, text=text, traffic=traffic
+            f"timed/{name}", memoize=False, seconds=seconds, text=text, traffic=traffic
         )
         for name, (seconds, text) in workers.items()
     }

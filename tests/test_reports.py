@@ -2,25 +2,16 @@
 
 import csv
 import json
-from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import Task, eval_set
-from inspect_ai.dataset import Sample
-from inspect_ai.model import get_model
-from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
+from reported import EXAM, report, right_up_to, row_of, rows_of
 from runs import BOOK, Crew, Exam, Heard, facts, number, sit, steps, wrong
-from scripted import ReplyFunction, script
 
 from harness.errors import UserError
-from harness.sittings import read_sittings
-from reports.plot import figure_of
 from reports.report import Report, write_report
-from reports.tables import COLUMNS, Row, build_rows
+from reports.tables import COLUMNS
 
 HEADER = (
     "suite,suite_version,label,system,n_asked,n_graded,epochs,accuracy,ci_low,ci_high,"
@@ -30,46 +21,6 @@ HEADER = (
     "paired_diff,paired_low,paired_high,verdict,reference,min_detectable,split,dates,"
     "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes,reference_allowed"
 )
-EXAM = Exam(size=6)
-
-
-def right_up_to(last: int) -> ReplyFunction:
-    """Return a worker that knows the first few answers."""
-    return lambda heard: number(heard) if int(number(heard)) <= last else wrong(heard)
-
-
-def report(tmp_path: Path, *dirs: Path) -> Report:
-    return write_report(dirs or [tmp_path / "logs"], tmp_path / "report")
-
-
-def rows_of(tmp_path: Path) -> tuple[Row, ...]:
-    """Return the rows without writing files: drawing the plot takes a while."""
-    sittings, _ = read_sittings([tmp_path / "logs"])
-    return build_rows(sittings)
-
-
-def row_of(rows: Sequence[Row], system: str) -> Row:
-    (row,) = [row for row in rows if row.system == system]
-    return row
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One experiment with its selection runs, as `podium run` leaves it."""
-    home = tmp_path_factory.mktemp("experiment")
-    sit(home, "single:sage", crew=Crew(sage=right_up_to(4)), exam=EXAM)
-    sit(home, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=EXAM)
-    sit(home, "best-single", crew=Crew(sage=right_up_to(4)), exam=EXAM)
-    sit(home, "oracle", exam=EXAM, uses_targets=True)
-    flaky = Crew(sage=lambda heard: "broken" if "Say 2" in heard.last else number(heard))
-    sit(home, "moa-lite", steps("clerk", "clerk", "sage"), flaky, exam=EXAM, epochs=2)
-    sit(home / "selection", "single:sage", exam=EXAM, purpose="selection", split="train")
-    return home
-
-
-@pytest.fixture(scope="module")
-def made(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return write_report([logs], tmp_path_factory.mktemp("report"))
 
 
 def test_the_columns_of_the_csv_are_append_only(made: Report) -> None:
@@ -249,77 +200,3 @@ def test_an_interrupted_run_says_how_much_was_not_asked(tmp_path: Path) -> None:
     row = row_of(rows_of(tmp_path), "single:sage")
     assert row.n_asked == 4
     assert row.n_graded == 2
-
-
-def test_the_terminal_table_fits_120_columns(made: Report) -> None:
-    assert "best-single" in made.text
-    assert "oracle*" in made.text
-    assert "best-single*" not in made.text
-    tables = made.text.split("\n\n")[0].splitlines()
-    assert max(map(len, tables)) <= 120
-
-
-def test_foreign_files_are_never_overwritten(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage")
-    out = tmp_path / "report"
-    out.mkdir()
-    (out / "table.csv").write_text("my,own,table\n")
-    with pytest.raises(UserError, match=r"table\.csv was not written by podium"):
-        report(tmp_path)
-    assert (out / "table.csv").read_text() == "my,own,table\n"
-    assert [path.name for path in out.iterdir()] == ["table.csv"]
-
-
-def test_a_report_replaces_its_own_files(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage")
-    first = report(tmp_path)
-    sit(tmp_path / "logs", "single:clerk", steps("clerk"))
-    second = report(tmp_path)
-    assert (len(first.rows), len(second.rows)) == (1, 2)
-    assert "single:clerk" in second.files[1].read_text()
-
-
-def test_a_foreign_log_is_passed_over_with_a_line(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage")
-    task = Task(dataset=[Sample(input="Say 1")], name="stranger")
-    model = get_model(script("stranger", number), memoize=False)
-    log_dir = str(tmp_path / "logs" / "other")
-    eval_set([task], log_dir=log_dir, model=model, display="none", score_display=False)
-    found = report(tmp_path)
-    (line,) = found.skipped
-    assert "passed over, `podium run` did not write it" in line
-    assert line in found.text
-    assert line in found.files[0].read_text()
-
-
-def test_the_plot_is_a_picture_of_ours(made: Report) -> None:
-    content = made.files[3].read_bytes()
-    assert content.startswith(b"\x89PNG")
-    assert b"podium" in content[:400]
-
-
-def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
-    sit(tmp_path / "more", "single:sage", exam=Exam(name="letters"), label="rehearsal")
-    unpriced = {**BOOK.as_json(), "usd_per_mtok": {}}
-    sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
-    sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
-    sittings, _ = read_sittings([logs, tmp_path / "more"])
-    figure = figure_of(build_rows(sittings))
-    boxes = texts_of(figure)
-    assert len(boxes) > 10
-    labels = " ".join(text for text, _ in boxes)
-    assert "not drawn (no grade or no price): oracle" in labels
-    assert "output tokens per query (no worker here has a price)" in labels
-    for (left, one), (right, two) in combinations(boxes, 2):
-        assert not Bbox.intersection(one, two), f"{left!r} and {right!r} overlap"
-
-
-def texts_of(figure: Figure) -> Sequence[tuple[str, Bbox]]:
-    """Return titles, axis labels and key entries with the room they take."""
-    figure.draw_without_rendering()
-    found: list[tuple[str, Bbox]] = []
-    for axes in figure.axes:
-        key = axes.get_legend()
-        labels = [axes.title, axes.xaxis.label, axes.yaxis.label, *(key.get_texts() if key else [])]
-        found += [(text.get_text(), text.get_window_extent()) for text in labels]
-    return found

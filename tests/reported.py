@@ -1,0 +1,33 @@
+"""Reports of real logs, for the tests of tables and of files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from runs import Exam, number, wrong
+from scripted import ReplyFunction
+
+from harness.sittings import read_sittings
+from reports.report import Report, write_report
+from reports.tables import Row, build_rows
+
+EXAM = Exam(size=6)
+
+
+def right_up_to(last: int) -> ReplyFunction:
+    """Return a worker that knows the first few answers."""
+    return lambda heard: number(heard) if int(number(heard)) <= last else wrong(heard)
+
+
+def report(tmp_path: Path, *dirs: Path) -> Report:
+    return write_report(dirs or [tmp_path / "logs"], tmp_path / "report")
+
+
+def rows_of(tmp_path: Path) -> tuple[Row, ...]:
+    """Return the rows without writing files: drawing the plot takes a while."""
+    sittings, _ = read_sittings([tmp_path / "logs"])
+    return build_rows(sittings)
+
+
+def row_of(rows: Sequence[Row], system: str) -> Row:
+    (row,) = [row for row in rows if row.system == system]
+    return row
