@@ -84,9 +84,7 @@ def timed() -> type[ModelAPI]:
 
 def timed_pool(traffic: Traffic, spend: Spend | None = None, **workers: tuple[float, str]) -> Pool:
     models = {
-        name: get_model(
-            f"timed/{name}", memoize=False, seconds=seconds, text=text, traffic=traffic
-        )
+        name: get_model(f"timed/{name}", memoize=False, seconds=seconds, text=text, traffic=traffic)
         for name, (seconds, text) in workers.items()
     }
     return Pool(models=models, spend=spend)
