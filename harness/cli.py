@@ -6,6 +6,7 @@ What a run refuses and does is harness/compose.py and harness/run.py.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PodiumError as error:
         print(f"podium: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
         return 130

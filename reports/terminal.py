@@ -11,7 +11,7 @@ STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: s
 NAME = 30
 HEADER = (
     "system", "acc %", "95 % interval", "vs ref", "verdict", "graded", "USD/query", "tok out",
-    "calls", "sec",
+    "calls", "steps", "sec",
 )  # fmt: skip
 
 
@@ -47,6 +47,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         usd(row.usd_per_query),
         count(row.tokens_out),
         count(row.calls, 1),
+        count(row.steps, 1),
         count(row.latency_s, 2),
     )
 
