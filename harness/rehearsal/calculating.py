@@ -8,11 +8,11 @@ from harness.rehearsal.evaluate import evaluate
 from harness.rehearsal.facts import COMMON, spellings
 from harness.rehearsal.phrases import atomised, understand
 from harness.rehearsal.reading import plain, without_format
-from harness.rehearsal.reciting import Knows, read_statements, statements, substitute
+from harness.rehearsal.placing import placed
+from harness.rehearsal.reciting import Knows, statements
 from harness.rehearsal.scratch import Number, OutOfReach, Scratch
-from harness.rehearsal.searching import Search, find_search, run_search
-from harness.rehearsal.stories import read_story
 from harness.rehearsal.trees import Node
+from harness.rehearsal.understanding import read
 from harness.rehearsal.workers import Worker
 
 
@@ -35,10 +35,10 @@ def knowing(worker: Worker) -> Knows:
 
 def with_facts(worker: Worker, chat: Chat, text: str) -> str:
     """Return a text with numbers for the phrases that earlier replies, or the worker, know."""
-    known = read_statements(chat.earlier)
-    if worker.facts != "none":
-        known |= read_statements(statements(text, knowing(worker)))
-    return substitute(text, known)[0] if known else text
+    text = placed(text, chat.earlier)
+    if worker.facts == "none":
+        return text
+    return placed(text, ["\n".join(statements(text, knowing(worker)))])
 
 
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
@@ -51,30 +51,15 @@ def calculate(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
     if problem is None:
         return Attempt(None, "I do not see a calculation that I know how to do here")
     try:
-        value = work_out(problem, paper)
+        value = evaluate(problem, paper)
     except OutOfReach as limit:
         return Attempt(None, str(limit))
     return Attempt(str(value))
 
 
-def read_problem(worker: Worker, text: str) -> Node | Search | None:
+def read_problem(worker: Worker, text: str) -> Node | None:
     """Return the calculation in a text, None when there is none this worker can see."""
-    state = atomised(plain(without_format(text)))
-    search = find_search(state)
-    if search is not None:
-        return search
-    story = read_story(state) if worker.stories else None
-    node = understand(state)
-    if story is not None and (node is None or node.size() < story.size()):
-        return story
-    return node
-
-
-def work_out(problem: Node | Search, paper: Scratch) -> Number:
-    """Return the value of a problem."""
-    if isinstance(problem, Search):
-        return run_search(problem, paper)
-    return evaluate(problem, paper)
+    return read(text, worker.stories)
 
 
 def agreed(values: Sequence[str | None]) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from harness.rehearsal.calculating import Attempt, knowing, read_problem, with_facts, work_out
+from harness.rehearsal.calculating import Attempt, knowing, read_problem, with_facts
 from harness.rehearsal.chat import Chat
 from harness.rehearsal.evaluate import evaluate
 from harness.rehearsal.facts import (
@@ -91,7 +91,7 @@ def _by_formula(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | 
 
 def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
     problem = read_problem(worker, with_facts(worker, chat, stem))
-    return None if problem is None else nearest(work_out(problem, paper), chat.options)
+    return None if problem is None else nearest(evaluate(problem, paper), chat.options)
 
 
 def _value(expression: str, paper: Scratch) -> Fraction:

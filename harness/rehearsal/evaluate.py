@@ -5,6 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from harness.rehearsal import number_theory as theory
+from harness.rehearsal.scanning import Search, run_search
 from harness.rehearsal.scratch import Number, OutOfReach, Scratch
 from harness.rehearsal.trees import Node
 
@@ -16,6 +17,8 @@ def evaluate(node: Node, paper: Scratch) -> Number:
     """Return the value of a tree; raise `OutOfReach` where this worker's limits end it."""
     if node.operation == "number":
         return node.value
+    if node.operation == "search":
+        return _search(node, paper)
     paper.learnt(node.operation)
     if node.operation == "remainder":
         modulus = whole(evaluate(node.parts[1], paper))
@@ -34,6 +37,22 @@ def evaluate(node: Node, paper: Scratch) -> Number:
         shown = ", ".join(_short(value) for value in values)
         paper.note(f"The {node.operation} of {shown} is {_short(result)}.")
     return result
+
+
+def _search(node: Node, paper: Scratch) -> int:
+    low, high, *conditions = node.parts
+    named = zip(node.names[2:], conditions, strict=True)
+    search = Search(
+        wanted=node.names[0],
+        joined=node.names[1],
+        low=whole(evaluate(low, paper)),
+        high=None if high.operation == "open" else whole(evaluate(high, paper)),
+        conditions=tuple(
+            (name, tuple(whole(evaluate(part, paper)) for part in values.parts))
+            for name, values in named
+        ),
+    )
+    return run_search(search, paper)
 
 
 def remainder(node: Node, modulus: int, paper: Scratch) -> int:
@@ -222,6 +241,8 @@ METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
     "odd divisor count": _whole_numbers(_odd_divisors),
     "factorial zeros": _whole_numbers(_zeros),
     "digit product": _whole_numbers(lambda v, paper: _digit_product(v[0], paper)),
+    "nth prime": _whole_numbers(lambda v, paper: theory.first_primes(v[0], paper)[-1]),
+    "prime series": _whole_numbers(lambda v, paper: sum(theory.first_primes(v[0], paper))),
     "totient": _whole_numbers(lambda v, paper: theory.totient(v[0], paper)),
     "congruences": _whole_numbers(_congruences),
 }

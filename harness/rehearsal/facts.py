@@ -43,6 +43,11 @@ ATTRIBUTES = {
     "diameter": r"diameter|size|radius",
     "year": r"orbital period|year|time to orbit",
     "kind": r"type of planet|kind of planet",
+    "letters": (
+        r"(?:number|count) of (?:letters|characters) in the (?:english )?(?:names?|words?)(?: for)?"
+        r"|(?:letters|characters) in the (?:english )?(?:names?|words?)(?: for)?"
+        r"|letter counts?|length of the (?:english )?names?"
+    ),
 }
 
 
@@ -115,6 +120,7 @@ def _element(number: int, row: str) -> Fact:
         "mass": mass,
         "period": str(1 + sum(gas < number for gas in NOBLE)),
         "category": _category(number, group),
+        "letters": str(len(name)),
     }
     return Fact(name, {**known, "group": str(group)} if group else known)
 
@@ -124,7 +130,9 @@ def planets() -> dict[str, Fact]:
     """Return the planets by name."""
     keys = ("order", "moons", "diameter", "year", "kind", "nickname")
     return {
-        name: Fact(name, dict(zip(keys, map(str, values), strict=True)))
+        name: Fact(
+            name, {**dict(zip(keys, map(str, values), strict=True)), "letters": str(len(name))}
+        )
         for name, values in table().planets.items()
     }
 

@@ -24,7 +24,7 @@ UPPER = (
 )  # fmt: skip
 
 LOWER = (
-    (rf"(?:greater than|above|exceeding|more than|larger than|bigger than|over|>|after|exceeds)\s*{A}", 1),
+    (rf"(?:greater than|above|(?<!not )exceeding|(?<!no )(?<!not )more than|(?<!no )(?<!not )larger than|bigger than|over|>|after|exceeds)\s*{A}", 1),
     (rf"(?:at least|no less than|not less than|≥|greater than or equal to)\s*{A}", 0),
 )  # fmt: skip
 

@@ -187,6 +187,8 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? even (?:positive )?(?:divisors|factors)G A(?: have| has)?", lambda parts: op("divisor count", op("quotient", parts[0][0], number(2)))),
     rule(r"(?:how many|number of|count(?: of)?)(?: the| all| all the)?(?: positive)? odd (?:positive )?(?:divisors|factors)G A(?: have| has)?", "odd divisor count"),
     rule(r"(?:how many|number of) (?:trailing |terminal |final )?(?:zeros|zeroes)G A", lambda parts: op("factorial zeros", *parts[0][0].parts) if parts[0][0].operation == "factorial" else None),
+    rule(r"(?:sum|total|add|adding)G first A prime(?: numbers?|s)?", "prime series"),
+    rule(r"A(?:th|st|nd|rd) (?:smallest )?prime(?: number)?", "nth prime"),
     # digits and bases
     rule(r"(?:decimal|base #\d+) (?:value|form|equivalent)[^#]{0,30} A (?:in |written in |, |given in )?base A", "base reading"),
     rule(r"A base A", "base reading"),

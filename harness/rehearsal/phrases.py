@@ -15,10 +15,6 @@ from harness.rehearsal.trees import Node, NotInfix, number, parse
 
 _NUMBER = re.compile(r"(?<![\w#.])\d+(?:\.\d+)?(?![\d])")
 _RUN = re.compile(r"[(\-]*\s*#\d+[#\d()+*/^!\s\-]*")
-_LET = re.compile(
-    r"\b(?:let|where|suppose|if|and|with|call(?: this| it)?|,|so)?\s*\b([a-z])\s*"
-    r"(?:=|be the number|be|is|denotes?|equals?|stands for)\s*(#\d+)(?!\s*[-+*/^(])"
-)
 _SERIES = re.compile(r"#(\d+)\s*([+*])\s*#(\d+)\s*(?:[+*]\s*#\d+\s*)*[+*]\s*\.\.\.\s*[+*]\s*#(\d+)")
 _PRONOUN = re.compile(
     r"\b(?:the|this|that|its) (?:resulting |obtained )?(?:result|product|sum|value"
@@ -59,7 +55,6 @@ def atomised(text: str) -> Rewriting:
     state = Rewriting("")
     state.text = _NUMBER.sub(lambda found: state.atom(number(Fraction(found[0]))), text[:MAX_TEXT])
     _fold_series(state)
-    _bind_letters(state)
     fold_infix(state)
     return state
 
@@ -126,34 +121,6 @@ def _built(
         return build(parts)
     except IndexError:
         return None
-
-
-def _bind_letters(state: Rewriting) -> None:
-    """Put the numbers that letters stand for ("let b be 26") in their place."""
-    for _ in range(6):
-        fold_infix(state)
-        found = next(
-            (m for m in _LET.finditer(state.text) if m[1] not in "a" or _is_letter(m[0])), None
-        )
-        if found is None:
-            return
-        letter, mark = found[1], found[2]
-        rest = f"{state.text[: found.start()]} . {state.text[found.end() :]}"
-        if letter == "a":
-            before, after = r"(?<=[-+*/^(])\s*", r"(?=\s*[-+*/^)])"
-            pattern = (
-                rf"{before}a\b|\ba{after}|(?<=of )a(?= and\b)|\ba(?= is divided)|(?<=of )a(?=[.?])"
-            )
-        else:
-            pattern = rf"(?<![\w#]){letter}(?![\w'])"
-        state.text = re.sub(pattern, f" {mark} ", rest)
-
-
-def _is_letter(words: str) -> bool:
-    return (
-        re.search(r"(?:let|where|suppose|if|call|with|and|,)\s*a\s*(?:=|be|is|den)", words)
-        is not None
-    )
 
 
 def fold_infix(state: Rewriting) -> None:

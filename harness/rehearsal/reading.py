@@ -64,6 +64,10 @@ _NUMBER_WORDS = re.compile(
     rf"\b(?:a hundred|a thousand|(?:{_WORD}|hundred|thousand)(?![a-z]))"
     rf"(?:(?:[ -]| and )(?:{_WORD}|hundred|thousand)(?![a-z]))*"
 )
+_TENTHS = {word.removesuffix("y") + "ieth": value for word, value in TENS.items()}
+_TEENTH = {f"{word}th": value for word, value in UNITS.items() if value > 12}
+_PLACES = {**{w: v for w, v in ORDINALS.items() if v > 2}, **_TEENTH, **_TENTHS, "hundredth": 100}
+_ORDINAL = re.compile(rf"\b(?:({'|'.join(TENS)})-)?({'|'.join([*ORDINALS, *_PLACES])})\b")
 _LATEX = [
     (re.compile(pattern), plain)
     for pattern, plain in (
@@ -106,6 +110,14 @@ def spell_out(text: str) -> str:
     return _NUMBER_WORDS.sub(lambda found: _as_digits(found[0]), text)
 
 
+def _in_order(found: re.Match[str]) -> str:
+    """Return an ordinal in digits; first and second stay words, they have other uses."""
+    tens, last = TENS.get(found[1] or "", 0), found[2]
+    if not tens and last not in _PLACES:
+        return found[0]
+    return f"{tens + {**ORDINALS, **_PLACES}[last]}th"
+
+
 def _as_digits(words: str) -> str:
     total, group, said = 0, 0, ""
     numbers: list[str] = []
@@ -143,6 +155,7 @@ def plain(text: str) -> str:
     text = re.sub(r"(?<![\d,])(\d{1,3}(?:,\d{3})+)(?![\d,])", lambda n: n[0].replace(",", ""), text)
     text = re.sub(r"(\d)\s+x\s+(\d)", r"\1 * \2", text)
     text = re.sub(r"(\d)\s?_\s?\(?(\d+)\)?", r"\1 base \2", text)
+    text = _ORDINAL.sub(_in_order, text)
     text = _PRONOUN_ONE.sub(lambda found: f"{found[1] or 'a'} item ", text)
     text = re.sub(r"(?<=[a-z])-(?=\d)|(?<=\d)-(?=[a-z]{2})", " ", spell_out(text))
     return re.sub(r"[ \t]+", " ", text).strip()

@@ -6,33 +6,16 @@ worker looks at the numbers one by one, as far as its reach goes.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from harness.rehearsal import number_theory as theory
 from harness.rehearsal import patterns
-from harness.rehearsal.evaluate import evaluate, whole
 from harness.rehearsal.phrases import Rewriting
-from harness.rehearsal.scanning import matches, tests
-from harness.rehearsal.scratch import OutOfReach, Scratch
 from harness.rehearsal.trees import Node, number
 
-OPEN_END = 10**6
+OPEN = Node("open")
+"""The upper end of a search without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A search over a range of whole numbers."""
-
-    wanted: str
-    """`count`, `sum`, `least`, `greatest`."""
-    low: Node
-    high: Node | None
-    conditions: tuple[tuple[str, tuple[Node, ...]], ...]
-    joined: str = "all"
-    """How several divisors combine: `all`, `any`, `none`, `one`, `first only`."""
-
-
-def find_search(state: Rewriting) -> Search | None:
+def find_search(state: Rewriting) -> Node | None:
     """Return the search that a question asks for, None when it asks for something else."""
     text = state.text
     wanted = _wanted(text)
@@ -46,7 +29,9 @@ def find_search(state: Rewriting) -> Search | None:
     unbounded = high is None and wanted in ("count", "sum", "greatest")
     if not conditions or unbounded:
         return None
-    return Search(wanted, low or number(1), high, tuple(conditions), joined)
+    parts = [Node("values", values) for _, values in conditions]
+    names = (wanted, joined, *[name for name, _ in conditions])
+    return Node("search", (low or number(1), high or OPEN, *parts), names=names)
 
 
 def _wanted(text: str) -> str | None:
@@ -170,61 +155,3 @@ def _range(text: str, atoms: Sequence[Node]) -> tuple[Node | None, Node | None]:
 
 def _shifted(node: Node, by: int) -> Node:
     return Node("sum", (node, number(by))) if by else node
-
-
-def run_search(search: Search, paper: Scratch) -> int:
-    """Look at the numbers one by one; raise `OutOfReach` when there are too many to look at."""
-    paper.learnt("search")
-    low = whole(evaluate(search.low, paper))
-    high = OPEN_END if search.high is None else whole(evaluate(search.high, paper))
-    conditions = [
-        (name, [whole(evaluate(part, paper)) for part in parts])
-        for name, parts in search.conditions
-    ]
-    for name, _ in conditions:
-        paper.learnt(name)
-    if search.high is None and search.wanted == "least" and _only_remainders(conditions):
-        pairs = [(values[0], values[1]) for name, values in conditions if name == "remainder"]
-        pairs += [(0, m) for name, values in conditions if name == "divisible" for m in values]
-        if all(modulus > 0 for _, modulus in pairs) and low <= 1:
-            return theory.congruences(pairs, paper) or _product_of_moduli(pairs)
-    return _scan(search, (low, high), conditions, paper)
-
-
-def _only_remainders(conditions: Sequence[tuple[str, Sequence[int]]]) -> bool:
-    names = [name for name, _ in conditions]
-    return "remainder" in names and all(name in ("remainder", "divisible") for name in names)
-
-
-def _product_of_moduli(pairs: Sequence[tuple[int, int]]) -> int:
-    product = 1
-    for _, modulus in pairs:
-        product *= modulus
-    return product
-
-
-def _scan(
-    search: Search, span: tuple[int, int], conditions: list[tuple[str, list[int]]], paper: Scratch
-) -> int:
-    low, high = span
-    wanted = tests(conditions, search.joined, paper)
-    if search.wanted == "least":
-        found = next(matches(range(low, min(high, low + paper.reach) + 1), wanted), None)
-        return _landed(found, conditions, paper)
-    paper.search(high - low + 1)
-    if search.wanted == "greatest":
-        found = next(matches(range(high, low - 1, -1), wanted), None)
-        return _landed(found, conditions, paper)
-    hits = list(matches(range(low, high + 1), wanted))
-    paper.note(f"Going through {low} to {high}: {', '.join(map(str, hits[:6]))}, and so on.")
-    result = len(hits) if search.wanted == "count" else sum(hits)
-    slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in conditions)
-    cost = (len(hits) / 4 if slow else 3) + (len(hits) / 8 if search.wanted == "sum" else 0)
-    return int(paper.hold(result, cost + 2 * len(conditions)))
-
-
-def _landed(found: int | None, conditions: Sequence[object], paper: Scratch) -> int:
-    if found is None:
-        raise OutOfReach("I looked as far as I could and found none")
-    paper.note(f"{found} is the one that meets every condition.")
-    return int(paper.hold(found, 3 + 2 * len(conditions)))

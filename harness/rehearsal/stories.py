@@ -9,12 +9,13 @@ import re
 from harness.rehearsal import patterns
 from harness.rehearsal.phrase_rules import op
 from harness.rehearsal.phrases import Rewriting
+from harness.rehearsal.tales import read_tale
 from harness.rehearsal.trees import Node
 
 
 def read_story(state: Rewriting) -> Node | None:
     """Return the calculation behind a word problem, None when it is not one of these."""
-    for reader in (_together, _crew, _change, _sale, _travel, _rows):
+    for reader in (_together, _crew, _change, _sale, read_tale, _travel, _rows):
         node = reader(state)
         if node is not None:
             return node
@@ -56,6 +57,8 @@ def _crew(state: Rewriting) -> Node | None:
 
 
 def _sale(state: Rewriting) -> Node | None:
+    if re.search(r"\b(?:km|kilomet|mph|miles|legs|per ?cent|older|younger)|%", state.text):
+        return None
     sales = _unit_prices(state)
     sales = sales or [parts[:2] for parts in _parts(state, patterns.SALE) if len(parts) >= 2]
     if not sales or not re.search(

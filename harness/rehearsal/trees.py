@@ -16,6 +16,8 @@ class Node:
     operation: str
     parts: tuple["Node", ...] = ()
     value: Fraction = Fraction(0)
+    names: tuple[str, ...] = ()
+    """Of a search: what is wanted, how divisors join, then one name per condition."""
 
     def size(self) -> int:
         """Return the number of operations in the tree: how much of the question it explains."""
