@@ -12,7 +12,7 @@ from harness.rehearsal.phrases import Rewriting, fold_infix
 from harness.rehearsal.trees import Node
 
 Reader = Callable[[Rewriting], list[Node]]
-_IS = r"(?:be|is|denotes?|stands? for|represents?|equals?|=|:=)"
+_IS = r"(?:(?<=\s)(?:be|is|denotes?|stands? for|represents?|equals?)\b|=|:=)"
 _STOP = (
     r"(?=\s*(?:[.;?!:](?:\s|$)|\n|$|,?\s*(?:and\s+)?(?:let\s+)?\b[a-z]\s+(?:be|is|denotes?|stands? for)\b|,?\s*(?:and\s+)?(?:let\s+)?\b[a-z]\s*(?:=|:=)"
     r"|,?\s+(?:and\s+)?(?:then\s+)?(?:what|find|compute|determine|where|how many|evaluate|calculate|give)\b|\)\s*[.,;?]))"

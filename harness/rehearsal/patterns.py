@@ -18,13 +18,13 @@ BOUNDS = (
 )  # fmt: skip
 
 UPPER = (
-    (rf"(?:less than|below|under|smaller than|fewer than|strictly less than|before|<)\s*{A}", -1),
+    (rf"(?:less than|below|under|smaller than|fewer than|strictly less than|before|precedes|preceding|<)\s*{A}", -1),
     (rf"(?:at most|up to|not exceeding|no more than|no (?:larger|greater|bigger) than|not (?:greater|larger|more) than|less than or equal to|≤|do(?:es)? not exceed)\s*{A}", 0),
     (rf"first\s*{A}\s*(?:positive |natural |counting )*(?:integers|numbers|whole)", 0),
 )  # fmt: skip
 
 LOWER = (
-    (rf"(?:greater than|above|(?<!not )exceeding|(?<!no )(?<!not )more than|(?<!no )(?<!not )larger than|bigger than|over|>|after|exceeds)\s*{A}", 1),
+    (rf"(?:greater than|above|(?<!not )exceeding|(?<!no )(?<!not )more than|(?<!no )(?<!not )larger than|bigger than|over|>|after|following|follows|beyond|exceeds)\s*{A}", 1),
     (rf"(?:at least|no less than|not less than|≥|greater than or equal to)\s*{A}", 0),
 )  # fmt: skip
 

@@ -75,7 +75,8 @@ def _series_to(parts: Parts) -> Node:
     return op("arithmetic series", first, step, terms)
 
 
-def _consecutive(parts: Parts) -> Node:
+def consecutive(parts: Parts) -> Node:
+    """Return the sum of the whole numbers from one to another."""
     first, last = flat(parts)
     return op(
         "arithmetic series", first, number(1), op("sum", op("difference", last, first), number(1))
@@ -176,7 +177,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     # divisors
     rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", _proper),
     rule(r"(?:sum|total) (?:of )?(?:all )?(?:of )?(?:the )?DIVISORS (?:of|for) NUMA", "divisor sum"),
-    rule(r"(?:add|adding|sum)(?: up| together)?G DIVISORS of NUMA", "divisor sum"),
+    rule(r"(?:add|adding|sum)(?: up| together)?(?:(?!prime)[^#.?!]){0,70}? DIVISORS of NUMA", "divisor sum"),
     rule(r"(?:how many|number of|count(?: of)?) (?:the )?(?:distinct |different )prime (?:divisors|factors)G A(?: have| has)?", "prime factor count"),
     rule(r"sum of (?:the )?(?:distinct |different )?prime (?:divisors|factors) of NUMA", "prime factor sum"),
     rule(r"(?:largest|greatest|biggest) prime (?:divisor|factor) of NUMA", "largest prime factor"),
@@ -231,13 +232,13 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"A (?:steps? |moves? |units? |blocks? )?(?:to the )?(?:right|east) and A (?:steps? |moves? |units? |blocks? )?(?:up|north)", _grid),
     # series
     rule(r"A ?\+ ?A ?\+ ?(?:A ?\+ ?)?\.\.\. ?\+ ?A", lambda parts: _series_to([flat(parts)[:2], flat(parts)[-1:]])),
-    rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", _consecutive),
+    rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", consecutive),
     rule(r"(?:sum|total|add)G first A (?:positive )?odd", _first_odd),
     rule(r"(?:sum|total|add)G first A (?:positive )?even", _first_even),
     rule(r"(?:sum|total|add)G (?:squares of the )first A", _first_squares),
     rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", _first_squares),
     rule(r"(?:sum|total|add)G (?:cubes of the )first A", _first_cubes),
-    rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: _consecutive([[number(1)], parts[0]])),
+    rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: consecutive([[number(1)], parts[0]])),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
     rule(rf"(?:arithmetic|linear) {_PROGRESSION}G A[^#?]{{0,70}}(?:difference|step|increas|rises?|grows?|add)[^#?]{{0,40}}A[^#]{{0,90}}(?:sum|total|add)[^#]{{0,40}}A", "arithmetic series"),

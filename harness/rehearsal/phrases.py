@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from harness.rehearsal.counting_rules import COUNTING
 from harness.rehearsal.phrase_rules import RULES, op
 from harness.rehearsal.trees import Node, NotInfix, number, parse
 
@@ -99,7 +100,7 @@ def _resolve_pronoun(state: Rewriting) -> bool:
 
 
 def _rewrite_once(state: Rewriting) -> bool:
-    for pattern, build in RULES:
+    for pattern, build in (*RULES, *COUNTING):
         found = pattern.search(state.text)
         if found is None:
             continue

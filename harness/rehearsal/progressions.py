@@ -21,6 +21,7 @@ _KIND = re.compile(
     r"|(?:increas|rais|grow|ris)\w* (?:\w+ ){0,3}by #\d+ (?:\w+ ){0,2}(?:each|every|per)"
 )
 _SLOTS: tuple[tuple[str, str], ...] = (
+    ("terms", rf"(?:first|initial|1th)\s*{_A}\s*(?:{_THING})|(?:after|for|over|in) (?:the )?{_A} (?:{_THING})|{_A} (?:terms|rows|layers|shelves|levels) (?:in all|in total|altogether)|(?:has|of|with|and|have|are|contains|over|in|for|after) (?:exactly |the )?{_A} (?:terms|rows|days|weeks|months|years|layers|shelves|levels|hours)|terms? n\s*=\s*{_A}"),
     ("difference", rf"(?:common )?difference(?: between (?:\w+ )*terms| d)?(?: is| of| equal to| equals|\s*=|:)*\s*{_A}"),
     ("difference", rf"(?:increas|grow|ris|go(?:es|ing)? up|rais)\w*(?: \w+){{0,4}} by(?: a constant| exactly)?\s*{_A}"),
     ("difference", rf"{_A}\s*(?:\w+ ){{0,2}}?(?:more|greater|larger|bigger|higher|above|longer|further)\b[^.?#]{{0,40}}(?:than|the (?:one|term)|before|previous|preceding|each|every)"),
@@ -31,7 +32,6 @@ _SLOTS: tuple[tuple[str, str], ...] = (
     ("first", rf"(?:first|initial|starting|opening) (?:{_THING})?(?:\s*a)?(?: of (?:an?|the|this) [a-z ]{{0,30}}(?:sequence|progression|series))?(?: (?:is|of|equal to|equals|has|have|holds|contains|was|there are|counts|seats|he|she|saves?|puts?|runs?|reads?|uses))*\s*(?:=|:|\$|€)?\s*{_A}"),
     ("first", rf"(?:start|begin)(?:s|ning|ing)?(?: \w+)? (?:with|at|from|by \w+ing)(?: the (?:number|term|value))?\s*\$?{_A}|a_\(?#\d+\)?\s*=\s*{_A}|{_A} (?:\w+ ){{1,3}}(?:in|on|for) the (?:first|1th) "),
     ("first", rf"(?:first|1th) (?:day|week|month|year|hour|row|minute)\b[^.?#]{{0,40}}{_A}"),
-    ("terms", rf"(?:first|initial|1th)\s*{_A}\s*(?:{_THING})|(?:after|for|over|in) (?:the )?{_A} (?:{_THING})|{_A} (?:terms|rows|layers|shelves|levels) (?:in all|in total|altogether)|(?:has|of|with|have|are|contains|over|in|for|after) (?:exactly |the )?{_A} (?:terms|rows|days|weeks|months|years|layers|shelves|levels|hours)|terms? n\s*=\s*{_A}"),
     ("nth", rf"{_A}(?:th|st|nd|rd) {_THING}|(?:term|row|entry|member|day|number in position|week|month|level|layer) (?:number |no\. )?{_A}\b|position {_A}"),
     ("last", rf"last (?:term )?(?:is|of|equals|=)?\s*{_A}|(?:up to|ends? (?:with|at|in)|ending (?:with|at|in)|finishing (?:with|at))(?: and including)?\s*{_A}|\.\.\.\s*[,+]?\s*{_A}"),
 )  # fmt: skip
@@ -79,7 +79,7 @@ def _fill(text: str, atoms: list[Node]) -> _Found:
         match = re.search(pattern, rest)
         if match:
             found.slots[name] = atoms[int(next(mark for mark in match.groups() if mark))]
-            if name in ("difference", "fall", "ratio", "first"):
+            if name != "last":
                 rest = rest.replace(match[0], " ; ", 1)
     return found
 

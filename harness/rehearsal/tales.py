@@ -7,6 +7,7 @@ alone when one of them is missing.
 
 import re
 
+from harness.rehearsal.counting_rules import roles
 from harness.rehearsal.phrase_rules import op
 from harness.rehearsal.phrases import Rewriting
 from harness.rehearsal.trees import Node, number
@@ -16,9 +17,58 @@ _TIME = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
 _TWO = number(2)
 
 
+def _years_on(state: Rewriting) -> Node | None:
+    """In how many years one will be so many times as old as the other."""
+    times = re.search(rf"(?:{_A} times|(twice)) as old", state.text)
+    ages = re.findall(r"#(\d+)", state.text[: times.start()] if times else "")
+    if times is None or len(ages) != 2 or not _asks(state, r"how many years|when"):
+        return None
+    one, other = sorted((state.atoms[int(mark)] for mark in ages), key=lambda node: -node.value)
+    ratio = _TWO if times[2] else state.atoms[int(times[1])]
+    return op("quotient", op("difference", one, op("product", ratio, other)), op("difference", ratio, number(1)))
+
+
+def _consecutive(state: Rewriting) -> Node | None:
+    """So many numbers in a row, from their sum."""
+    found = _first(state, rf"{_A} consecutive (?:\w+ )?(?:integers|numbers|whole)[^#]{{0,50}}(?:sum|total|add)[^#]{{0,20}}{_A}", rf"sum of {_A} consecutive (?:\w+ )?(?:integers|numbers)[^#]{{0,30}}{_A}")
+    if len(found) != 2:
+        return None
+    step = _TWO if re.search(r"consecutive (?:\w+ )?(?:even|odd)", state.text) else number(1)
+    middle = op("quotient", found[1], found[0])
+    reach = op("quotient", op("product", step, op("difference", found[0], number(1))), _TWO)
+    if _asks(state, r"middle"):
+        return middle
+    return op("difference" if _asks(state, r"smallest|least|first|lowest") else "sum", middle, reach)
+
+
+def _average(state: Rewriting) -> Node | None:
+    found = _first(state, rf"(?:average|mean) (?:\w+ )?of {_A} [a-z]+ is {_A}")
+    return op("product", *found) if len(found) == 2 and _asks(state, r"sum|total|add") else None
+
+
+def _fee(state: Rewriting) -> Node | None:
+    """A fixed charge and so much for each."""
+    fixed = rf"{_A} (?:[a-z]+ )?(?:plus|and|and then|then|with)(?: an additional| another| a further)? (?:\$|€)?{_A} (?:[a-z]+ )?(?:per|for each|for every|each|an?|every) (?:additional )?([a-z]+)"
+    found = re.search(fixed, state.text)
+    if found is None or not re.search(r"fee|charge|fixed|base|basic|deposit|flat|member|rent|hire", state.text):
+        return None
+    unit = re.sub(r"(?:re|er|s)$", "", found[3])
+    count = re.search(rf"{_A} {unit}", state.text.replace(found[0], " ; "))
+    return op("sum", state.atoms[int(found[1])], op("product", state.atoms[int(found[2])], state.atoms[int(count[1])])) if count else None
+
+
+def _lots(state: Rewriting) -> Node | None:
+    """So many of one thing at a price, so many of another."""
+    lots = re.findall(rf"{_A} [a-z]+(?: [a-z]+)? (?:at|for|costing|priced at|worth) (?:\$|€)?{_A}", state.text)
+    if not lots or not _asks(state, r"total|cost|pay|revenue|earn|spend|altogether|worth|how much|take in|bill"):
+        return None
+    sales = [op("product", state.atoms[int(n)], state.atoms[int(price)]) for n, price in lots]
+    return sales[0] if len(sales) == 1 else op("sum", *sales)
+
+
 def read_tale(state: Rewriting) -> Node | None:
     """Return the calculation behind a tale, None when it is none of these."""
-    for reader in (_legs, _ages, _two_numbers, _heads, _shape, _jointly, _percent, _machines, _proportion, _stock):
+    for reader in TALES:
         node = reader(state)
         if node is not None:
             return node
@@ -40,12 +90,41 @@ def _asks(state: Rewriting, pattern: str) -> bool:
     return re.search(pattern, " ".join(asking) or state.text) is not None
 
 
+def _offices(state: Rewriting) -> Node | None:
+    """Different offices or prizes filled from one pool: the order matters."""
+    places = roles(state.text)
+    pool = _first(state, rf"{_A} (?:[a-z]+ )?(?:people|members|students|candidates|runners|players|athletes|pupils|swimmers|employees|children|friends|contestants|teams|horses|persons|[a-z]+s)\b")
+    if places < 2 or not pool or not _asks(state, r"how many|number of"):
+        return None
+    k = number(places)
+    return op("product", op("binomial", pool[0], k), op("factorial", k))
+
+
+def _pieces(state: Rewriting) -> Node | None:
+    """The greatest equal measure of several lengths or heaps, or the least common one."""
+    marks = [state.atoms[int(mark)] for mark in re.findall(r"#(\d+)", state.text)]
+    if len(marks) > 2 and marks[0].value == len(marks) - 1:
+        marks = marks[1:]
+    if len(marks) not in (2, 3) or re.search(r"every #\d+|prime|digit|each costs?", state.text):
+        return None
+    if _asks(state, r"(?:longest|largest|greatest|biggest|most|maximum|highest)[^?]*(?:piece|length|square|tile|side|group|number of|size|bag|pack|basket|kit|team|row|bouquet|box|parcel|plate|long)|how long[^?]*(?:longest|greatest)"):
+        if re.search(r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none", state.text):
+            return op("common divisor", *marks)
+    if _asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*") and re.search(r"packs? of|boxes of|packets of|groups of|rows of|teams of|bags of|bundles of|sold in|batches of", state.text):
+        if re.search(r"same|equal|either|both|exactly|left over|evenly", state.text):
+            return op("common multiple", *marks)
+    return None
+
+
 def _legs(state: Rewriting) -> Node | None:
     speed = rf"{_A} ?(?:km|kilomet(?:re|er)s?|miles?|m|met(?:re|er)s?) ?(?:per|an|each|a|/) ?(?:hour|h|second|s|minute)\b"
     legs = re.findall(rf"{speed}[^#.?]{{0,30}}?\b(?:for|in|during) (?:the (?:first|next|last) |another |a further )?{_A}", state.text)
     legs += [(s, t) for t, s in re.findall(rf"{_A} (?:hours|minutes|seconds) (?:at|with) (?:a |an )?(?:constant |average |steady )?(?:speed of )?{speed}", state.text)]
     if not legs or not _asks(state, r"how (?:far|many|long)|distance|total") or _asks(state, r"average"):
         apart = re.findall(speed, state.text)
+        gap = _first(state, rf"{_A} (?:km|kilomet(?:re|er)s|miles|m|met(?:re|er)s) (?:apart|from each other|away)")
+        if gap and len(apart) == 2 and re.search(r"towards?|meet", state.text):
+            return op("quotient", gap[0], op("sum", *[state.atoms[int(s)] for s in apart]))
         hours = _first(state, rf"after {_A} (?:hours|minutes|seconds)")
         if len(apart) == 2 and hours and re.search(r"opposite|towards|apart|away from each other", state.text):
             return op("product", op("sum", *[state.atoms[int(s)] for s in apart]), hours[0])
@@ -192,7 +271,13 @@ def _stock(state: Rewriting) -> Node | None:
     if start is None:
         return None
     total = state.atoms[int(start[1])]
-    changes = list(re.finditer(rf"\b(?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b(?: [a-z$€]+){{0,4}}? ?(?:\$|€)?#(?P<mark>\d+)", state.text[start.end() :]))
+    changed = rf"\b(?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b(?: [a-z$€]+){{0,4}}? ?(?:\$|€)?#(?P<mark>\d+)"
+    behind = rf"#(?P<mark>\d+)(?: [a-z]+)?? (?:(?P<up>{_UP})|(?P<down>{_DOWN}))\b"
+    rest = state.text[start.end() :]
+    changes = max(list(re.finditer(changed, rest)), list(re.finditer(behind, rest)), key=len)
     for change in changes:
         total = op("sum" if change["up"] else "difference", total, state.atoms[int(change["mark"])])
     return total if changes else None
+
+
+TALES = (_fee, _years_on, _consecutive, _average, _offices, _pieces, _legs, _ages, _two_numbers, _heads, _shape, _jointly, _percent, _lots, _machines, _proportion, _stock)  # fmt: skip

@@ -14,7 +14,7 @@ from harness.rehearsal.progressions import find_progression
 from harness.rehearsal.reading import plain, without_format
 from harness.rehearsal.searching import find_search
 from harness.rehearsal.stories import read_story
-from harness.rehearsal.trees import Node
+from harness.rehearsal.trees import Node, number
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"
@@ -52,6 +52,12 @@ _TWICE = re.compile(
     r"\b(multiply|add|divide|raise) #(\d+) (?:by|to|and) (?:the power )?#(\d+),? and (?:then )?"
     r"#(\d+) (?:by|to|and) (?:the power )?#(\d+)"
 )
+_LAST_DIGITS = re.compile(r"(?:last|final|units?|ones) (?:#(?P<many>\d+) )?digits?\b")
+_MODULUS = re.compile(
+    r"remainder[^#]{0,90}(?:by|modulo|mod) #(\d+)|(?:modulo|mod) #(\d+)"
+    r"|(?:divided|dividing|division) by #(\d+)[^#]{0,60}remainder|remainder[^?]*(?:divided|divide|dividing|division)[^?#]* by #(\d+)"
+)
+_DIGITS = re.compile(r"(?:sum|add|total)\w*[^.?#]{0,40}\bdigits\b|\bdigits\b[^.?]{0,40}(?:sum|add|total)")
 _REMAINDER = re.compile(
     r"(?:what (?:is|will be) |find |give |compute |determine )?(?:the )?remainder (?:that is left )?(?:when|if|after|on dividing|upon dividing|"
     r"obtained when|left when) (?P<what>.{8,}) (?:is |are |were |gets )?(?:divided|reduced)?\s*(?:by|modulo|mod) "
@@ -63,8 +69,24 @@ def read(text: str, stories: bool) -> Node | None:
     """Return the calculation a question asks for, None when no part of it is understood."""
     state = bind(atomised(plain(without_format(text))), lambda part: _clause(part, [], stories))
     readings = [_whole(state, stories), _in_turn(state, stories)]
-    found = [node for node in readings if node is not None]
+    found = [_finished(node, state) for node in readings if node is not None]
     return max(found, key=lambda node: len(_leaves(node)), default=None)
+
+
+def _finished(node: Node, state: Rewriting) -> Node:
+    """Return a calculation with the last step that its reading left out: a remainder, its digits."""
+    last = _LAST_DIGITS.search(state.text)
+    if last and node.operation != "remainder":
+        many = int(state.atoms[int(last["many"])].value) if last["many"] else 1
+        return op("remainder", node, number(10 ** min(9, many)))
+    modulus = _MODULUS.search(state.text)
+    if modulus and node.operation != "remainder":
+        mark = next(mark for mark in modulus.groups() if mark)
+        if id(state.atoms[int(mark)]) not in _leaves(node):
+            return op("remainder", node, state.atoms[int(mark)])
+    if _DIGITS.search(state.text) and not re.search(r"digit|search", node.show()):
+        return op("digit sum", node)
+    return node
 
 
 def _leaves(node: Node) -> set[int]:
@@ -88,7 +110,10 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
 
 
 def _plainly(state: Rewriting, stories: bool) -> Node | None:
-    for reader in (find_progression, find_search):
+    readers = (find_progression, find_search)
+    if re.search(r"multiples?\b|divisible|primes?\b", state.text):
+        readers = (find_search, find_progression)
+    for reader in readers:
         node = reader(state)
         if node is not None:
             return node
