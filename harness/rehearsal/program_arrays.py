@@ -1,0 +1,258 @@
+# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
+"""Operations on a list of integers in which places and neighbours matter."""
+
+import itertools
+
+from harness.rehearsal.program_kinds import Family
+
+Ints = list[int]
+
+
+def _running_sums(values: Ints) -> Ints:
+    result: Ints = []
+    total = 0
+    for value in values:
+        total += value
+        result.append(total)
+    return result
+
+
+def _running_maximum(values: Ints) -> Ints:
+    return [max(values[: at + 1]) for at in range(len(values))]
+
+
+def _running_minimum(values: Ints) -> Ints:
+    return [min(values[: at + 1]) for at in range(len(values))]
+
+
+def _differences(values: Ints, absolute: bool = False) -> Ints:
+    found = [after - before for before, after in itertools.pairwise(values)]
+    return [abs(value) for value in found] if absolute else found
+
+
+def _neighbour_sums(values: Ints) -> Ints:
+    return [after + before for before, after in itertools.pairwise(values)]
+
+
+def _rotate_left(values: Ints, k: int) -> Ints:
+    k %= len(values)
+    return values[k:] + values[:k]
+
+
+def _rotate_right(values: Ints, k: int) -> Ints:
+    k %= len(values)
+    return values[len(values) - k :] + values[: len(values) - k]
+
+
+def _increasing_run(values: Ints, equal: bool = False) -> int:
+    best = length = 1 if values else 0
+    for before, value in itertools.pairwise(values):
+        length = length + 1 if value > before or (equal and value == before) else 1
+        best = max(best, length)
+    return best
+
+
+def _decreasing_run(values: Ints) -> int:
+    best = length = 1 if values else 0
+    for before, value in itertools.pairwise(values):
+        length = length + 1 if value < before else 1
+        best = max(best, length)
+    return best
+
+
+def _equal_run(values: Ints) -> int:
+    best = length = 1 if values else 0
+    for before, value in itertools.pairwise(values):
+        length = length + 1 if value == before else 1
+        best = max(best, length)
+    return best
+
+
+def _increasing_subsequence(values: Ints) -> int:
+    ends: Ints = []
+    for at in range(len(values)):
+        ends.append(1 + max([ends[i] for i in range(at) if values[i] < values[at]], default=0))
+    return max(ends, default=0)
+
+
+def _best_subarray(values: Ints, empty: bool = False) -> int:
+    best = 0 if empty else values[0]
+    total = 0
+    for value in values:
+        total = max(value, total + value)
+        best = max(best, total)
+    return best
+
+
+def _best_window(values: Ints, k: int) -> int:
+    return max(sum(values[at : at + k]) for at in range(len(values) - k + 1))
+
+
+def _two_sum(values: Ints, target: int, base: int = 0, missing: str = "-1") -> Ints:
+    for i in range(len(values)):
+        for j in range(i + 1, len(values)):
+            if values[i] + values[j] == target:
+                return [i + base, j + base]
+    return [int(word) for word in missing.split()]
+
+
+def _two_sum_values(values: Ints, target: int) -> Ints:
+    seen: set[int] = set()
+    for value in values:
+        if target - value in seen:
+            return sorted([value, target - value])
+        seen.add(value)
+    return [-1]
+
+
+def _pair_exists(values: Ints, target: int) -> bool:
+    seen: set[int] = set()
+    for value in values:
+        if target - value in seen:
+            return True
+        seen.add(value)
+    return False
+
+
+def _pairs_with_sum(values: Ints, target: int, distinct: bool = False) -> int:
+    found = [
+        (values[i], values[j])
+        for i in range(len(values))
+        for j in range(i + 1, len(values))
+        if values[i] + values[j] == target
+    ]
+    return len({(min(pair), max(pair)) for pair in found}) if distinct else len(found)
+
+
+def _pairs_with_difference(values: Ints, k: int, distinct: bool = False) -> int:
+    found = [
+        (values[i], values[j])
+        for i in range(len(values))
+        for j in range(i + 1, len(values))
+        if abs(values[i] - values[j]) == k
+    ]
+    return len({(min(pair), max(pair)) for pair in found}) if distinct else len(found)
+
+
+def _inversions(values: Ints) -> int:
+    return sum(values[j] > values[i] for i in range(len(values)) for j in range(i))
+
+
+def _run_lengths_of(values: Ints) -> Ints:
+    ends = [at for at in range(1, len(values)) if values[at] != values[at - 1]]
+    marks = [0, *ends, len(values)]
+    return [b - a for a, b in itertools.pairwise(marks)]
+
+
+def _multiplicities(values: Ints) -> Ints:
+    return [values.count(value) for value in dict.fromkeys(values)]
+
+
+def _peaks(values: Ints) -> int:
+    return sum(
+        values[i - 1] < values[i] and values[i] > values[i + 1] for i in range(1, len(values) - 1)
+    )
+
+
+def _closest_gap(values: Ints) -> int:
+    kept = sorted(values)
+    return min(after - before for before, after in itertools.pairwise(kept))
+
+
+def _is_sorted(values: Ints, strict: bool = False) -> bool:
+    return all(a < b or (a == b and not strict) for a, b in itertools.pairwise(values))
+
+
+def _all_distinct(values: Ints) -> bool:
+    return len(set(values)) == len(values)
+
+
+def _has_duplicates(values: Ints) -> bool:
+    return len(set(values)) < len(values)
+
+
+def _contains(values: Ints, k: int) -> bool:
+    return k in values
+
+
+def _position(values: Ints, k: int, base: int = 0) -> int:
+    return values.index(k) + base if k in values else -1
+
+
+def _place_of_largest(values: Ints, base: int = 0) -> int:
+    return values.index(max(values)) + base
+
+
+def _place_of_smallest(values: Ints, base: int = 0) -> int:
+    return values.index(min(values)) + base
+
+
+def _missing_number(values: Ints, base: int = 1) -> int:
+    return next(value for value in range(base, len(values) + 2) if value not in values)
+
+
+def _best_profit(values: Ints) -> int:
+    best, low = 0, values[0]
+    for value in values:
+        low = min(low, value)
+        best = max(best, value - low)
+    return best
+
+
+def _zeros_last(values: Ints) -> Ints:
+    return [value for value in values if value != 0] + [0] * values.count(0)
+
+
+def _leaders(values: Ints) -> Ints:
+    return [v for i, v in enumerate(values) if all(v > other for other in values[i + 1 :])]
+
+
+def _by_frequency(values: Ints) -> Ints:
+    return sorted(values, key=lambda value: (-values.count(value), value))
+
+
+def _every_other(values: Ints, start: int = 0) -> Ints:
+    return values[start::2]
+
+
+RUN = r"(?:(?:contiguous|consecutive) (?:elements|subarray|run|subsequence|block)|run|subarray|streak|segment|stretch|block)"
+BASED: tuple[dict[str, int], ...] = ({}, {"base": 1})
+
+ARRAYS: tuple[Family, ...] = (
+    Family("running totals", 2, r"(?:running|cumulative|partial|prefix) (?:sums?|totals?)|sum of (?:all |the )?(?:elements|values|numbers|first i)[^.]{0,25}(?:up to|so far)[^.]{0,25}", ("ints",), "ints", _running_sums, stage=3),
+    Family("running maximum", 3, r"(?:running|prefix) (?:maxim\w+|largest)|(?:maximum|largest|greatest)[^.]{0,40}(?:so far|up to|seen until)[^.]{0,20}", ("ints",), "ints", _running_maximum, stage=3),
+    Family("running minimum", 4, r"(?:running|prefix) (?:minim\w+|smallest)|(?:minimum|smallest)[^.]{0,40}(?:so far|up to)[^.]{0,20}", ("ints",), "ints", _running_minimum, stage=3),
+    Family("differences of neighbours", 3, r"(?:absolute )?differences? (?:between|of)[^.]{0,30}(?:consecutive|adjacent|neighbou?r\w*|successive)[^.]{0,12}|each \w+ minus the (?:one )?(?:before|previous)[^.]{0,10}", ("ints",), "ints", _differences, variants=({}, {"absolute": True}), stage=3),
+    Family("sums of neighbours", 4, r"sums? (?:of|between)[^.]{0,20}(?:consecutive|adjacent|neighbou?r\w*)(?: \w+)?", ("ints",), "ints", _neighbour_sums, stage=3),
+    Family("rotating left", 3, r"(?:rotat\w+|shift\w*)[^.]{0,60}\bleft\b[^.]{0,25}|\bleft[- ](?:rotat\w+|shift\w*)", ("ints", "int"), "ints", _rotate_left, r"by (\w+)|(\w+) (?:positions|places|steps)", stage=3),
+    Family("rotating right", 3, r"(?:rotat\w+|shift\w*)[^.]{0,60}\bright\b[^.]{0,25}|\bright[- ](?:rotat\w+|shift\w*)", ("ints", "int"), "ints", _rotate_right, r"by (\w+)|(\w+) (?:positions|places|steps)", stage=3),
+    Family("longest rising run", 3, rf"(?:longest|maximum length|length of)[^.]{{0,60}}(?:increasing|ascending|rising|growing)(?: (?:contiguous|consecutive))?(?: {RUN})?|longest {RUN}[^.]{{0,70}}(?:greater|larger|increas\w+)[^.]{{0,40}}", ("ints",), "int", _increasing_run, variants=({}, {"equal": True})),
+    Family("longest falling run", 4, rf"(?:longest|maximum length|length of)[^.]{{0,60}}(?:decreasing|descending|falling)(?: (?:contiguous|consecutive))?(?: {RUN})?", ("ints",), "int", _decreasing_run),
+    Family("longest run of equal values", 3, rf"longest[^.]{{0,30}}(?:{RUN})?[^.]{{0,20}}(?:equal|identical|the same)(?: (?:value|number|element|integer)s?)?", ("ints",), "int", _equal_run),
+    Family("longest increasing subsequence", 3, r"longest (?:strictly )?increasing subsequence", ("ints",), "int", _increasing_subsequence),
+    Family("largest sum of a subarray", 3, rf"(?:maximum|largest|greatest|biggest)[^.]{{0,30}}sum[^.]{{0,40}}{RUN}|maximum subarray(?: sum)?|sum of (?:a|any) (?:non-empty )?{RUN}", ("ints",), "int", _best_subarray, variants=({}, {"empty": True})),
+    Family("largest sum of a window", 3, r"(?:maximum|largest|greatest)[^.]{0,30}sum[^.]{0,40}(?:(?:k|\d+) (?:consecutive|contiguous|adjacent)|(?:length|size|exactly) (?:k\b|\d+))[^.]{0,15}", ("ints", "int"), "int", _best_window, r"(\w+) (?:consecutive|contiguous|adjacent)|(?:length|size|exactly) (\w+)"),
+    Family("two numbers with a sum", 2, r"(?:indices|positions|index|indexes)[^.]{0,60}(?:sum|add up|adds? to|total)[^.]{0,30}|(?:two|pair)[^.]{0,80}(?:sums?|add up|adds? to|total)[^.]{0,40}(?:target|[a-z]\b)?", ("ints", "int"), "ints", _two_sum, r"(?:target|sum is|up to|equal to|sum to) (\d+)", ({}, {"base": 1}, {"missing": "-1 -1"}, {"base": 1, "missing": "-1 -1"})),
+    Family("two values with a sum", 3, r"(?:two|pair)[^.]{0,80}(?:sum|add up|adds? to|total)[^.]{0,30}", ("ints", "int"), "ints", _two_sum_values, r"(?:target|sum is|up to|equal to|sum to) (\d+)"),
+    Family("whether two numbers have a sum", 2, r"(?:(?:whether|if|determine|check|yes)[^.]{0,60})?(?:two|pair)[^.]{0,80}(?:sums?|add up|adds? to|total)[^.]{0,30}", ("ints", "int"), "bool", _pair_exists, r"(?:target|sum is|up to|equal to|sum to) (\d+)"),
+    Family("counting pairs with a sum", 3, r"(?:how many|number of|count)[^.]{0,30}pairs[^.]{0,90}(?:sum|add up|adds? to|total)[^.]{0,30}", ("ints", "int"), "int", _pairs_with_sum, r"(?:target|sum is|up to|equal to|equals|sum to|exactly) (\d+)", ({}, {"distinct": True})),
+    Family("counting pairs with a difference", 3, r"(?:how many|number of|count)[^.]{0,30}pairs[^.]{0,90}(?:difference|differ)[^.]{0,30}", ("ints", "int"), "int", _pairs_with_difference, r"(?:difference is|difference of|equal to|equals|differ by|exactly) (\d+)", ({}, {"distinct": True})),
+    Family("inversions", 3, r"(?:number of )?inversions?|pairs[^.]{0,60}i < j[^.]{0,60}>[^.]{0,20}", ("ints",), "int", _inversions),
+    Family("run lengths", 4, r"(?:lengths? of )?(?:maximal )?(?:runs|blocks|groups)\b[^.]{0,30}", ("ints",), "ints", _run_lengths_of, stage=0),
+    Family("multiplicities", 4, r"(?:values|numbers|elements|integers)[^.]{0,25}(?:occur|appear)\w*", ("ints",), "ints", _multiplicities, stage=0),
+    Family("peaks", 4, r"(?:number of |count )?(?:the )?(?:peaks?|local maxim\w+)|(?:greater|larger) than both[^.]{0,30}", ("ints",), "int", _peaks),
+    Family("the closest two", 4, r"(?:smallest|minimum)[^.]{0,20}difference between (?:any )?two[^.]{0,20}|closest (?:two|pair)[^.]{0,20}", ("ints",), "int", _closest_gap),
+    Family("whether a list is sorted", 2, r"\bsorted\b|(?:whether|if)[^.]{0,40}(?:ascending|increasing|non-decreasing)(?: order)?", ("ints",), "bool", _is_sorted, variants=({}, {"strict": True})),
+    Family("whether all values differ", 3, r"(?:whether|if|determine|check)[^.]{0,30}all[^.]{0,30}(?:distinct|different|unique)", ("ints",), "bool", _all_distinct),
+    Family("whether a value repeats", 3, r"(?:whether|if|determine|check)[^.]{0,50}(?:duplicates?|more than once|at least twice|repeat\w*)", ("ints",), "bool", _has_duplicates),
+    Family("whether a value occurs", 3, r"(?:whether|if|determine|check)[^.]{0,30}(?:contains?|occurs in|appears in|is in|present)(?: the)?", ("ints", "int"), "bool", _contains, r"contains (\d+)"),
+    Family("where a value is", 3, r"(?:index|position)[^.]{0,30}(?:of|where)[^.]{0,30}(?:target|value|x|k)\b", ("ints", "int"), "int", _position, r"value (\d+)", BASED),
+    Family("where the largest is", 3, r"(?:index|position) of (?:the )?(?:first )?(?:maximum|largest|greatest)[^.]{0,10}", ("ints",), "int", _place_of_largest, variants=BASED),
+    Family("where the smallest is", 3, r"(?:index|position) of (?:the )?(?:first )?(?:minimum|smallest)[^.]{0,10}", ("ints",), "int", _place_of_smallest, variants=BASED),
+    Family("the missing number", 3, r"missing (?:number|integer|value|one)|(?:number|integer|one) (?:that )?is missing", ("ints",), "int", _missing_number, variants=({}, {"base": 0})),
+    Family("best profit", 4, r"(?:maximum|largest|best) profit|buy[^.]{0,60}sell[^.]{0,30}", ("ints",), "int", _best_profit),
+    Family("zeros to the end", 3, r"(?:mov\w+|push\w*)[^.]{0,20}zeros?[^.]{0,20}(?:end|back|right)", ("ints",), "ints", _zeros_last, stage=3),
+    Family("leaders", 4, r"\bleaders?\b|(?:greater|larger) than (?:all|every|everything|each)[^.]{0,30}(?:right|after)[^.]{0,10}", ("ints",), "ints", _leaders, stage=1),
+    Family("sorting by frequency", 4, r"sort[^.]{0,40}(?:frequency|how often)[^.]{0,20}", ("ints",), "ints", _by_frequency, stage=3),
+    Family("every other value", 4, r"(?:at |in )?(?:even|odd)(?:-indexed| (?:indices|positions|indexes))|every (?:other|second) (?:element|value|number)", ("ints",), "ints", _every_other, variants=({}, {"start": 1}), stage=1),
+)  # fmt: skip
