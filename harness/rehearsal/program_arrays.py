@@ -148,6 +148,14 @@ def _multiplicities(values: Ints) -> Ints:
     return [values.count(value) for value in dict.fromkeys(values)]
 
 
+def _descents(values: Ints) -> int:
+    return sum(a > b for a, b in itertools.pairwise(values))
+
+
+def _ascents(values: Ints) -> int:
+    return sum(a < b for a, b in itertools.pairwise(values))
+
+
 def _peaks(values: Ints) -> int:
     return sum(
         values[i - 1] < values[i] and values[i] > values[i + 1] for i in range(1, len(values) - 1)
@@ -238,6 +246,8 @@ ARRAYS: tuple[Family, ...] = (
     Family("counting pairs with a sum", 3, r"(?:how many|number of|count)[^.]{0,30}pairs[^.]{0,90}(?:sum|add up|adds? to|total)[^.]{0,30}", ("ints", "int"), "int", _pairs_with_sum, r"(?:target|sum is|up to|equal to|equals|sum to|exactly) (\d+)", ({}, {"distinct": True})),
     Family("counting pairs with a difference", 3, r"(?:how many|number of|count)[^.]{0,30}pairs[^.]{0,90}(?:difference|differ)[^.]{0,30}", ("ints", "int"), "int", _pairs_with_difference, r"(?:difference is|difference of|equal to|equals|differ by|exactly) (\d+)", ({}, {"distinct": True})),
     Family("inversions", 3, r"(?:number of )?inversions?|pairs[^.]{0,60}i < j[^.]{0,60}>[^.]{0,20}", ("ints",), "int", _inversions),
+    Family("descents", 4, r"(?:neighbou?r\w*|adjacent|consecutive)[^.]{0,60}(?:decreas\w+|smaller|less|descending|falls?)[^.]{0,30}|\bdescents?\b", ("ints",), "int", _descents),
+    Family("ascents", 4, r"(?:neighbou?r\w*|adjacent|consecutive)[^.]{0,60}(?:increas\w+|larger|greater|ascending|rises?)[^.]{0,30}|\bascents?\b", ("ints",), "int", _ascents),
     Family("run lengths", 4, r"(?:lengths? of )?(?:maximal )?(?:runs|blocks|groups)\b[^.]{0,30}", ("ints",), "ints", _run_lengths_of, stage=0),
     Family("multiplicities", 4, r"(?:values|numbers|elements|integers)[^.]{0,25}(?:occur|appear)\w*", ("ints",), "ints", _multiplicities, stage=0),
     Family("peaks", 4, r"(?:number of |count )?(?:the )?(?:peaks?|local maxim\w+)|(?:greater|larger) than both[^.]{0,30}", ("ints",), "int", _peaks),

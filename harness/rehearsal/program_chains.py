@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.rehearsal.program_inputs import Reader, Shower, readers, showers
 from harness.rehearsal.program_kinds import Family, Value
+from harness.rehearsal.program_numbers import LIGHT
 from harness.rehearsal.program_samples import Starter
 from harness.rehearsal.program_words import JOINING
 
@@ -16,7 +17,7 @@ _NUMERALS = {
     "eight": 8, "nine": 9, "ten": 10, "doubl": 2, "tripl": 3, "third": 3, "fourth": 4,
 }  # fmt: skip
 _KINDS = {
-    "ints": r"integers|numbers|array|list|values",
+    "ints": r"(?<!two )(?<!three )(?:integers|numbers)|array|list|values",
     "text": r"string|text|word|sentence|letters|line of",
     "words": r"words|strings",
     "matrix": r"matrix|grid|rows",
@@ -29,6 +30,8 @@ _ASKED = re.compile(
     r"|\bgiven (?:value|number)"
 )
 """Signs that a number of the task is one of its inputs."""
+_LONG = 5_000
+"""Largest intermediate result for which a loop is followed on a sample."""
 _FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, StopIteration)
 
 
@@ -129,9 +132,9 @@ def _follows(before: Step, step: Step) -> bool:
 
 
 def _score(row: tuple[Step, ...], plain: str) -> float:
-    covered: set[int] = set()
-    for step in row:
-        covered.update(range(step.span[0], min(step.span[1], step.span[0] + 45)))
+    spans = [range(step.span[0], min(step.span[1], step.span[0] + 45)) for step in row]
+    covered = {at for span in spans for at in span}
+    twice = sum(map(len, spans)) - len(covered)
     disorder = sum(
         before.family.stage > after.family.stage or before.family.stage == after.family.stage == 5
         for before, after in pairwise(row)
@@ -140,7 +143,15 @@ def _score(row: tuple[Step, ...], plain: str) -> float:
     free = sum(value is None for step in row for value in step.bound)
     unasked = 0 if _ASKED.search(plain) else 12 * free
     likely = sum(2 if re.search(_KINDS[kind], plain) else -8 for kind in takes)
-    return len(covered) - 4 * len(row) - 5 * disorder + likely - 2 * (len(takes) - 1) - unasked
+    return (
+        len(covered)
+        - 0.5 * twice
+        - 4 * len(row)
+        - 5 * disorder
+        + likely
+        - 2 * (len(takes) - 1)
+        - unasked
+    )
 
 
 def _returns(returned: str, gives: str) -> bool:
@@ -198,6 +209,8 @@ def _agrees(chain: Chain, given: Value, wanted: Value) -> bool:
 def _run(chain: Chain, inputs: list[Any]) -> Value:
     result: Any = None
     for at, step in enumerate(chain.steps):
+        if at and isinstance(result, int) and abs(result) > _LONG and step.family.does not in LIGHT:
+            raise ValueError("too long to work through by hand")
         given = [result] if at else [inputs.pop(0) for _ in range(step.primary)]
         given += [inputs.pop(0) if value is None else value for value in step.bound]
         result = step.family.does(*given, **step.options)

@@ -139,15 +139,23 @@ def readers(takes: tuple[str, ...], plain: str) -> tuple[Reader, ...]:
     """Return ways to read arguments of these kinds, the one that the statement suggests first."""
     ways = READERS.get(takes, ())
     headed = re.search(
-        r"first line[^.]{0,80}(?:\bn\b|\bt\b|an? (?:single )?integer|number of|length|size|count)"
-        r"|\bn integers|followed by n|then n|\bn lines|\br rows|rows and columns",
+        r"first line[^.,]{0,60}(?:\bn\b|\bt\b|an? (?:single )?integer|number of|length|size|count)"
+        r"|\br and c\b"
+        r"|\bm and n\b|\bn and m\b|dimensions"
+        r"|two integers|\bn integers|followed by n|then n|\bn lines|\br rows|rows and columns",
         plain,
     )
     if takes in (("ints",), ("words",), ("matrix",), ("pairs",)):
         return ways if headed else ways[::-1]
     if takes == ("ints", "int"):
         joined = re.search(r"first line[^.]{0,40}(?:two|n and|n, )", plain)
-        return ways if joined else (*ways[1:2], *ways[:1], *ways[2:]) if headed else ways[::-1]
+        return (
+            ways
+            if joined
+            else (*ways[1:2], *ways[:1], *ways[2:])
+            if headed
+            else ways[2:] + ways[:2]
+        )
     return ways
 
 

@@ -7,6 +7,7 @@ from harness.rehearsal.program_kinds import Family
 
 Ints = list[int]
 NUM = r"(?:integers?|numbers?|elements?|values?|items?|entries|ones)"
+OUT = r"(?:remov\w+|delet\w+|drop\w*|discard\w*|ignor\w+|leav\w+ out|without|except)(?: the| all| every)* "
 K = r"(\w+|-\d+)"
 
 
@@ -109,8 +110,12 @@ def _positive(values: Ints) -> Ints:
     return [value for value in values if value > 0]
 
 
-def _negative(values: Ints, others: bool = False) -> Ints:
-    return [value for value in values if (value < 0) != others]
+def _negative(values: Ints) -> Ints:
+    return [value for value in values if value < 0]
+
+
+def _not_negative(values: Ints) -> Ints:
+    return [value for value in values if value >= 0]
 
 
 def _divisible(values: Ints, k: int) -> Ints:
@@ -213,6 +218,8 @@ def _modulo(value: int, k: int) -> int:
     return value % k
 
 
+MODULO = _modulo
+
 LISTS: tuple[Family, ...] = (
     Family("sum", 1, r"\bsum (?:of )?(?:all |the |these |those |n |given |only )*(?:integers|numbers|elements|values|array|list|them)?|\badd (?:up|together)|\btotal\b(?: of)?", ("ints",), "int", _total),
     Family("maximum", 1, r"\b(?:maximum|largest|greatest|biggest|highest)\b(?: of| value| number| element| integer)*", ("ints",), "int", _largest, variants=({}, {"missing": -1})),
@@ -220,15 +227,16 @@ LISTS: tuple[Family, ...] = (
     Family("counting", 1, r"\b(?:how many|the number of|count)\b(?: of)?(?: the)?(?: numbers| integers| values| elements)?", ("ints",), "int", _count),
     Family("sorting", 1, r"\bsort(?:ed|s|ing)?\b(?: (?:in|into))?(?: (?:ascending|increasing|non-decreasing)(?: order)?)?|(?:ascending|increasing|non-decreasing) order|smallest to largest|smallest first", ("ints",), "ints", _ascending, stage=3),
     Family("sorting down", 1, r"(?:\bsort(?:ed|s|ing)?\b[^.]{0,40})?(?:descending|decreasing|non-increasing)(?: order)?|largest to smallest|largest first", ("ints",), "ints", _descending, stage=3),
-    Family("even numbers", 1, r"\beven\b(?: integers| numbers| values| elements| ones)?", ("ints",), "ints", _even, stage=1),
-    Family("odd numbers", 1, r"\bodd\b(?: integers| numbers| values| elements| ones)?", ("ints",), "ints", _odd, stage=1),
+    Family("even numbers", 1, rf"\beven\b(?: integers| numbers| values| elements| ones)?|{OUT}odd (?:integers|numbers|values|elements|ones)", ("ints",), "ints", _even, stage=1),
+    Family("odd numbers", 1, rf"\bodd\b(?: integers| numbers| values| elements| ones)?|{OUT}even (?:integers|numbers|values|elements|ones)", ("ints",), "ints", _odd, stage=1),
     Family("reversing a list", 1, r"\brevers\w+(?: order| the list| the array| the order)*|\bbackwards\b|opposite order|last to first|from the last", ("ints",), "ints", _reverse, stage=3),
     Family("numbers above a bound", 2, r"(?:strictly )?(?:greater|larger|bigger|more|above|exceed\w*|higher)(?: than)?(?! or equal)", ("ints", "int"), "ints", _greater, rf"(?:greater|larger|bigger|more|higher) than (?:the )?{K}|(?:above|exceed\w*) {K}", stage=1),
     Family("numbers below a bound", 2, r"(?:strictly )?(?:smaller|less|lower|below|under|fewer)(?: than)?(?! or equal)", ("ints", "int"), "ints", _smaller, rf"(?:smaller|less|lower|fewer) than (?:the )?{K}|(?:below|under) {K}", stage=1),
     Family("numbers divisible by another", 2, r"(?:evenly )?divisible by|multiples? of|divides? evenly", ("ints", "int"), "ints", _divisible, rf"(?:divisible by|multiples? of) {K}", stage=1),
     Family("numbers not divisible by another", 3, r"not (?:evenly )?(?:divisible by|(?:a )?multiples? of)", ("ints", "int"), "ints", _not_divisible, rf"(?:divisible by|multiples? of) {K}", stage=1),
     Family("positive numbers", 2, r"(?:strictly )?\bpositive\b(?: integers| numbers| values| elements| ones)?|greater than (?:zero|0)\b", ("ints",), "ints", _positive, stage=1),
-    Family("negative numbers", 2, r"(?<!non-)\bnegative\b(?: integers| numbers| values| elements| ones)?|(?:less than|below) (?:zero|0)\b", ("ints",), "ints", _negative, variants=({}, {"others": True}), stage=1),
+    Family("negative numbers", 2, r"(?<!non-)\bnegative\b(?: integers| numbers| values| elements| ones)?|(?:less than|below) (?:zero|0)\b", ("ints",), "ints", _negative, stage=1),
+    Family("numbers that are not negative", 3, rf"{OUT}negative(?: integers| numbers| values| elements| ones)?|non-negative(?: integers| numbers| values| elements| ones)?", ("ints",), "ints", _not_negative, stage=1),
     Family("numbers from a bound on", 3, r"(?:greater than or equal to|at least|no less than|not (?:less|smaller) than)", ("ints", "int"), "ints", _at_least, rf"(?:equal to|at least|no less than|not less than|not smaller than) {K}", stage=1),
     Family("numbers up to a bound", 3, r"(?:(?:less|smaller) than or equal to|at most|no (?:more|greater) than|not exceeding|do(?:es)? not exceed|not (?:greater|larger) than)", ("ints", "int"), "ints", _at_most, rf"(?:equal to|at most|no more than|no greater than|not exceeding|not exceed|not greater than|not larger than) {K}", stage=1),
     Family("numbers in a range", 3, rf"(?:between|from|in the range) \[?{K}(?:,| and| to) {K}\]?(?: inclusive|, inclusive)?", ("ints", "int", "int"), "ints", _between, rf"(?:between|from|range) \[?{K}(?:,| and| to) {K}", stage=1),
@@ -238,7 +246,7 @@ LISTS: tuple[Family, ...] = (
     Family("squares", 2, r"\bsquares?\b(?: of)?(?: each| every| all)?|\bsquared\b", ("ints",), "ints", _squares, stage=2),
     Family("cubes", 3, r"\bcubes?\b(?: of)?|\bcubed\b", ("ints",), "ints", _cubes, stage=2),
     Family("absolute values", 2, r"\babsolute (?:values?|amounts?)(?: of)?|\bmagnitudes?\b", ("ints",), "ints", _absolute, stage=2),
-    Family("multiplying each", 3, r"(?:multipl\w+|doubl\w+|tripl\w+)(?: each| every| all| by|\b)[^.,]{0,20}", ("ints", "int"), "ints", _times, rf"multipl\w+[^.]{{0,30}} by {K}|\b(doubl|tripl)", stage=2),
+    Family("multiplying each", 3, r"(?:multipl(?:y|ied|ying)|doubl\w+|tripl\w+)(?: each| every| all| by|\b)[^.,]{0,20}", ("ints", "int"), "ints", _times, rf"multipl\w+[^.]{{0,30}} by {K}|\b(doubl|tripl)", stage=2),
     Family("adding to each", 3, rf"\b(?:add|increas\w+)(?:ing)? {K}? ?(?:to (?:each|every|all)|(?:each|every)[^.]{{0,15}} by)", ("ints", "int"), "ints", _plus, rf"\badd(?:ing)? {K} to|increas\w+[^.]{{0,20}} by {K}", stage=2),
     Family("digit sums", 3, r"(?:sums? of (?:the |its |their )?(?:decimal )?digits|digit sums?)(?: of (?:each|every))?", ("ints",), "ints", _digit_sums, stage=2),
     Family("unique values", 2, r"remov\w+ (?:the |all |any )?(?:duplicates|repeat\w*)|without (?:duplicates|repet\w+)|duplicates? (?:are |is )?removed|(?:keep\w*|print|return|output|only)[^.]{0,30}first (?:appearance|occurrence|time)s?|each (?:distinct |different )?value (?:only )?once|order of (?:their )?first (?:appearance|occurrence)|\b(?:unique|distinct|different)\b", ("ints",), "ints", _unique, stage=1),

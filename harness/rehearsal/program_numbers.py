@@ -4,6 +4,7 @@
 import math
 
 from harness.rehearsal.program_kinds import Family
+from harness.rehearsal.program_lists import MODULO
 
 Ints = list[int]
 
@@ -102,7 +103,7 @@ def _ones(n: int) -> int:
 
 def _in_base(n: int, base: int) -> str:
     result = "" if n else "0"
-    while n:
+    while n > 0 and base > 1:
         result = "0123456789abcdefghijklmnopqrstuvwxyz"[n % base] + result
         n //= base
     return result
@@ -155,7 +156,7 @@ def _multiplied(n: int, other: int) -> int:
 
 def _collatz(n: int) -> int:
     steps = 0
-    while n != 1:
+    while n > 1:
         n = n // 2 if n % 2 == 0 else 3 * n + 1
         steps += 1
     return steps
@@ -163,7 +164,7 @@ def _collatz(n: int) -> int:
 
 def _collatz_numbers(n: int) -> Ints:
     result = [n]
-    while n != 1:
+    while n > 1:
         n = n // 2 if n % 2 == 0 else 3 * n + 1
         result.append(n)
     return result
@@ -195,7 +196,7 @@ def _power_of_two(n: int) -> bool:
 
 def _trailing_zeros(n: int) -> int:
     result = 0
-    while n:
+    while n > 0:
         n //= 5
         result += n
     return result
@@ -235,6 +236,11 @@ def _stairs(n: int) -> int:
     return a
 
 
+LIGHT = frozenset(
+    {_binary, _ones, _digit_sum, _digit_product, _digital_root, _digit_count, _reversed_digits}
+    | {_number_palindrome, _is_square, MODULO}
+)
+"""Operations that are quick on long numbers too."""
 BOUND = r"(?:below|(?:strictly )?(?:less|smaller) than(?: or equal to)?|up to|under|at most|not exceeding|no (?:greater|larger) than|(?:between|from) \w+ (?:and|to))"
 CLOSED: tuple[dict[str, int], ...] = ({}, {"closed": 1})
 COUNT = r"(?:how many|(?:the )?number of|counts?)(?: the| of)*"

@@ -181,7 +181,7 @@ WORDS: tuple[Family, ...] = (
     Family("pairs of anagrams", 3, r"pairs[^.]{0,50}anagrams?(?: of each other)?", ("words",), "int", _anagram_pairs),
     Family("anagrams of the first", 4, r"anagrams? of (?:the )?(?:first|given|target)[^.]{0,15}", ("words",), "int", _anagrams_of_first),
     Family("letter multiplicities", 3, r"(?:letters|characters)[^.]{0,30}(?:occur|appear|are used)\w*(?: (?:exactly|in|more|at|only))?", ("text",), "ints", _letter_multiplicities, stage=0),
-    Family("runs of a text", 3, r"(?:maximal )?(?:runs?|blocks?|groups?)\b[^.]{0,30}(?:letters?|characters?|symbols?|equal|same)?", ("text",), "ints", _text_runs, stage=0),
+    Family("runs of a text", 3, r"(?:maximal )?(?:runs?|blocks?|groups?)\b[^.]{0,30}(?:letters?|characters?|symbols?|equal|same)", ("text",), "ints", _text_runs, stage=0),
     Family("letters", 3, r"(?:how many|(?:the )?number of|counts?)(?: the| of)* (?:letters|alphabetic\w*)(?: in)?", ("text",), "int", _letters),
     Family("letters of all words", 4, r"total (?:number of )?(?:letters|characters|length)", ("words",), "int", _letters_of_all),
 )  # fmt: skip

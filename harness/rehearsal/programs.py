@@ -20,7 +20,11 @@ _LAYOUT = re.compile(
     r"(?:first|second|third|next|following|each|only|single|one|last) (?:\w+ )?lines?\b"
     r"|\binput\b|\bconstraints?\b|\bseparated by\b",
 )
-_DOES = re.compile(r"\b(?:print|output|return|find|compute|count|determine|report|write)\b")
+_FORMAT = re.compile(r"```|\bpython\b|\bcode block|\bcomplete this\b|\byour (?:reply|answer)")
+_DOES = re.compile(
+    r"\b(?:print|output|return|find|compute|count|determine"
+    r"|report|write|how many|work out|encrypt|decode)\b"
+)
 _GIVEN = re.compile(
     r"\b(list|array|sequence|n|two|three|single|an?|are|contains?|given)( of)?( n)? "
     r"(?:positive|distinct|non-negative|sorted|unique) (?=integers?|numbers?|values|list|array)"
@@ -71,5 +75,6 @@ def _plain(text: str) -> str:
 def _task(plain: str) -> str:
     """Return what is to be done: sentences that only describe the input say nothing about it."""
     sentences = re.split(r"(?<=[.!?]) ", plain)
+    sentences = [line for line in sentences if not _FORMAT.search(line)]
     kept = [line for line in sentences if not _LAYOUT.search(line) or _DOES.search(line)]
     return " ".join(kept) or plain

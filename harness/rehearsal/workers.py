@@ -58,7 +58,7 @@ class Worker:
     stories: bool = False
     """Reads word problems about prices, rates and rows."""
     families: int = 0
-    """How many families of programs it can write, commonest first."""
+    """How many operations of programs it knows, commonest first."""
     code_slip: float = 0.0
     """Slips per line of a program."""
     passes: int = 1
