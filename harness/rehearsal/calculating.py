@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from harness.rehearsal.chat import Chat
 from harness.rehearsal.evaluate import evaluate
 from harness.rehearsal.facts import COMMON, spellings
-from harness.rehearsal.phrases import atomised, understand
-from harness.rehearsal.reading import plain, without_format
+from harness.rehearsal.lookups import open_lookup
 from harness.rehearsal.placing import placed
 from harness.rehearsal.reciting import Knows, statements
-from harness.rehearsal.scratch import Number, OutOfReach, Scratch
+from harness.rehearsal.scratch import OutOfReach, Scratch
 from harness.rehearsal.trees import Node
 from harness.rehearsal.understanding import read
 from harness.rehearsal.workers import Worker
@@ -44,6 +43,11 @@ def with_facts(worker: Worker, chat: Chat, text: str) -> str:
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
     """Work the question (or a subtask that is a calculation of its own) out on paper."""
     problem = None
+    opened = open_lookup(with_facts(worker, chat, chat.question))
+    if opened is not None:
+        part = _first_part(worker, opened, paper)
+        if part is not None:
+            return part
     for text in (chat.subtask, chat.question):
         problem = read_problem(worker, with_facts(worker, chat, text)) if text else None
         if problem is not None:
@@ -55,6 +59,17 @@ def calculate(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
     except OutOfReach as limit:
         return Attempt(None, str(limit))
     return Attempt(str(value))
+
+
+def _first_part(worker: Worker, opened: tuple[str, str], paper: Scratch) -> Attempt | None:
+    """Work out the number of what has to be looked up, and state it for whoever knows facts."""
+    problem = read_problem(worker, opened[1])
+    if problem is None:
+        return None
+    try:
+        return Attempt(None, f"the value of {opened[0]} is {evaluate(problem, paper)}")
+    except OutOfReach as limit:
+        return Attempt(None, str(limit))
 
 
 def read_problem(worker: Worker, text: str) -> Node | None:

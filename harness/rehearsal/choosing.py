@@ -127,6 +127,8 @@ def option_values(text: str) -> list[float]:
 
 def nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
     """Return the letter of the option closest to a value, None when none is close."""
+    if abs(value) > 10**60:
+        return None
     wanted = float(value)
     best, best_error = None, tolerance
     for letter, text in options:

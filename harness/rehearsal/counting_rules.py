@@ -14,17 +14,32 @@ from harness.rehearsal.phrase_rules import (
     flat,
     op,
     rule,
+    squares,
     swapped,
 )
 from harness.rehearsal.trees import Node, number
 
 _THINGS = r"(?:people|persons|students|pupils|books|children|friends|runners|objects|letters|cars|flags|players|guests|cards|paintings|songs|items|swimmers|athletes|dogs|photos|beads|keys|marbles|vases|trophies|horses|candidates|members|digits)"
 _PICK = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak|assembl|put together|compos)(?:e|es|ing|en|ed|n)?"
-_ROLES = ("president", "vice", "secretary", "treasurer", "captain", "gold", "silver", "bronze", "chair", "deputy", "leader", "first prize", "goalkeeper")
+_ROLES = (
+    "president",
+    "vice",
+    "secretary",
+    "treasurer",
+    "captain",
+    "gold",
+    "silver",
+    "bronze",
+    "chair",
+    "deputy",
+    "leader",
+    "first prize",
+    "goalkeeper",
+)
 
 
 def _falling(parts: Parts) -> Node:
-    """n objects in k ordered places."""
+    """N objects in k ordered places."""
     n, k = flat(parts)[:2]
     return op("product", op("binomial", n, k), op("factorial", k))
 
@@ -60,7 +75,9 @@ def _common_count(parts: Parts) -> Node:
 
 
 def _up_to(parts: Parts) -> Node:
-    return op("common multiple", *[number(n) for n in range(1, min(60, int(flat(parts)[-1].value)) + 1)])
+    return op(
+        "common multiple", *[number(n) for n in range(1, min(60, int(flat(parts)[-1].value)) + 1)]
+    )
 
 
 def _halved(parts: Parts) -> Node:
@@ -80,7 +97,7 @@ COUNTING: list[tuple[re.Pattern[str], Build]] = [
     rule(rf"A {_THINGS}? ?(?:sit|are seated|take (?:their )?(?:seats|places)|can be seated|stand|dance)?[^#?]{{0,40}}(?:round table|in a circle|circular|around a table|ring\b)", _round),
     rule(rf"(?:ways|orders?|arrangements|orderings|many)[^#?]{{0,60}}A (?:different |distinct |distinguishable )?{_THINGS}[^#?]{{0,60}}(?:round table|in a circle|circular|around a table|ring\b)", _round),
     rule(rf"A (?:different |distinct |distinguishable |labelled )?{_THINGS}[^#?]{{0,70}}(?:line|row|shelf|queue|order|arrang|stand|lined|sequence|finish)", "factorial"),
-    rule(rf"(?:arrange|line up|order|permute|queue|rank|seat) (?:the |all )?A (?:different |distinct |labelled )?[a-z]+", "factorial"),
+    rule(r"(?:arrange|line up|order|permute|queue|rank|seat) (?:the |all )?A (?:different |distinct |labelled )?[a-z]+", "factorial"),
     rule(r"permutations (?:are there )?(?:of|on) (?:a set (?:of|with) )?A", "factorial"),
     # subsets and codes
     rule(r"(?:how many|number of)(?: distinct| different)? subsets (?:does |do |has |of |can be formed from |are there of )?(?:a |the )?G(?:set|collection)[^#]{0,30} A(?! elements? (?:of|from))", lambda parts: op("power", number(2), flat(parts)[0])),
@@ -123,6 +140,9 @@ COUNTING: list[tuple[re.Pattern[str], Build]] = [
     rule(r"A (?:has|have|is written with) how many (?:decimal )?digits", "digit count"),
     rule(r"(?:digits of A (?:are )?(?:written )?(?:in )?revers(?:ed|e order)|revers(?:al|ing) (?:of )?(?:the )?(?:digits of |order of the digits of )?A|A (?:written |read )?(?:backwards?|in reverse))", "reversal"),
     rule(r"(?:add|sum|total)[^#.?]{0,40}(?:integers|numbers)[^#.?]{0,12}(?:from|between) A (?:to|through|up to|and) A(?! that| which| divis)", consecutive),
+    rule(r"sum of (?:the )?squares of (?:all |the )*(?:positive )?(?:integers|numbers|whole numbers) from #\d+ (?:to|through|up to) A", lambda parts: squares(parts)),
+    rule(r"sum of (?:all )?(?:the )?(?:positive )?(?:integers|whole numbers|numbers|natural numbers) (?:up to|not exceeding|no larger than|less than or equal to)(?: and including)? A(?! that| which| divis)", lambda parts: consecutive([[number(1)], parts[0]])),
+    rule(r"A as (?:the )?base and A as (?:the )?exponent", "power"),
     # remainders in other words
     rule(r"(?:what|how (?:many|much)) (?:is|are|remains|will be)? ?(?:left|remains?|left over|remaining|over) (?:over )?(?:when|if|after|on)(?: you divide| we divide| dividing)? A (?:is divided |divided )?by A", "remainder"),
     rule(r"(?:last|final|rightmost) (?:two|#2) digits of A", constant("remainder", 100)),

@@ -18,10 +18,19 @@ _STOP = (
     r"|,?\s+(?:and\s+)?(?:then\s+)?(?:what|find|compute|determine|where|how many|evaluate|calculate|give)\b|\)\s*[.,;?]))"
 )
 _NOT = r"(?!\s*(?:divided|divisible|even\b|odd\b|prime\b|an?\b|greater|less|not\b|congruent|at least|at most|multiplied|positive|relatively|coprime|raised|in\b|to\b|such|what|how))"
-_PAIR = re.compile(rf"\b(?:let|with|where|if|suppose(?: that)?|and)\s+([a-z])(?:\s*,\s*([a-z]))?\s*,?\s*and\s+([a-z])\s+(?:{_IS}|are)\s+(.{{2,240}}?){_STOP}")
-_SINGLE = re.compile(rf"(?:\b(?:let|suppose(?: that)?|put|set|write|take|define|if|where|with|say|assume(?: that)?|given(?: that)?|and(?: let)?|for|when)|[,;:.(]|^)\s*([a-z])\s*{_IS}(?:\s*equal to)?{_NOT}\s*(.{{2,240}}?){_STOP}")
-_CALLED = re.compile(r"(?P<what>[^.?!;\n]{3,240}?)[.;,]?\s*\(?\b(?:call|denote|name|label|write)\s+(?:this|that|it|the (?:result|answer|outcome|number|product|sum))(?:\s+(?:number|value|result|product|sum|count|remainder|power|total))?(?:\s+obtained)?\s+(?:by\s+|as\s+)?(?P<name>[a-z])\b\)?(?=\s*(?:[.,;)]|$|and\b))")
-_DENOTE = re.compile(r"\b(?:denote|call|name|label)\s+(?:by\s+(?P<early>[a-z])\s+)?(?P<what>[^.?!;\n]{3,200}?)(?:\s*,?\s+(?:by\s+|as\s+)?(?P<name>[a-z]))?\s*(?=[.;\n]|$|,?\s+and\b)")
+_PAIR = re.compile(
+    rf"\b(?:let|with|where|if|suppose(?: that)?|and)\s+([a-z])(?:\s*,\s*([a-z]))?\s*,?\s*and\s+([a-z])\s+(?:{_IS}|are)\s+(.{{2,240}}?){_STOP}"
+)
+_SINGLE = re.compile(
+    rf"(?:\b(?:let|suppose(?: that)?|put|set|write|take|define|if|where|with|say|assume(?: that)?|given(?: that)?|and(?: let)?|for|when)|[,;:.(]|^)\s*([a-z])\s*{_IS}(?:\s*equal to)?{_NOT}\s*(.{{2,240}}?){_STOP}"
+)
+_CALLED = re.compile(
+    r"(?P<what>[^.?!;\n]{3,240}?)[.;,]?\s*\(?\b(?:call|denote|name|label|write)\s+(?:this|that|it|the (?:result|answer|outcome|number|product|sum))(?:\s+(?:number|value|result|product|sum|count|remainder|power|total))?(?:\s+obtained)?\s+(?:by\s+|as\s+)?(?P<name>[a-z])\b\)?(?=\s*(?:[.,;)]|$|and\b))"
+)
+_FOR = re.compile(r"\bwrite ([a-z]) for (#\d+)(?: and (?:write )?([a-z]) for (#\d+))?")
+_DENOTE = re.compile(
+    r"\b(?:denote|call|name|label)\s+(?:by\s+(?P<early>[a-z])\s+)?(?P<what>[^.?!;\n]{3,200}?)(?:\s*,?\s+(?:by\s+|as\s+)?(?P<name>[a-z]))?\s*(?=[.;\n]|$|,?\s+and\b)"
+)
 _WORD_AFTER = r"(?!\s+(?!(?:and|is|be|to|or|by|divided|when|raised|plus|minus|times|mod|modulo|multiplied|but|both|does|has|then|in base|inclusive|through|squared|cubed|leaves?|exceeds)\b)[a-z#])"
 
 
@@ -29,7 +38,7 @@ def bind(state: Rewriting, reader: Reader) -> Rewriting:
     """Put what letters stand for in their place, as far as their meanings are understood."""
     for _ in range(8):
         fold_infix(state)
-        if not any(way(state, reader) for way in (_pair, _called, _single, _denoted)):
+        if not any(way(state, reader) for way in (_for, _pair, _called, _single, _denoted)):
             return state
     return state
 
@@ -47,6 +56,17 @@ def _pair(state: Rewriting, reader: Reader) -> bool:
     _drop(state, found)
     for name, node in zip(names, nodes, strict=True):
         _put(state, name, node)
+    return True
+
+
+def _for(state: Rewriting, reader: Reader) -> bool:
+    found = _FOR.search(state.text)
+    if found is None:
+        return False
+    _drop(state, found)
+    for name, mark in ((found[1], found[2]), (found[3], found[4])):
+        if name:
+            _put(state, name, state.atoms[int(mark[1:])])
     return True
 
 
@@ -100,6 +120,7 @@ def _put(state: Rewriting, name: str, node: Node) -> None:
     for one, other in ((name, r"([bcknqxyz])"), (r"([akmnpxy])", name)):
         pair = rf"(?<![\w#'])(?!by|my|an|as|at|is|in|no|pi){one}{other}(?![\w'])"
         text = re.sub(pattern=pair, repl=lambda m: _factors(m, name, mark), string=text)
+    text = re.sub(rf"(?<![\w#']){name}\s?-?\s?th\b", f" {mark}th", text)
     after = _WORD_AFTER if name in "ai" else ""
     state.text = re.sub(rf"(?<![\w#'\\]){name}(?![\w'’]){after}", f" {mark} ", text)
 

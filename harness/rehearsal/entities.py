@@ -18,6 +18,7 @@ _ALIASES = (
     r"(?:element\s+)?(?:with|whose|having|that has|which has)\s+(?:the\s+)?(?:chemical\s+)?symbol\s+(?:is\s+)?[\"'(]?[A-Z][a-z]?\b[\"')]?",
     r"(?:chemical\s+)?element\s+(?:(?:with|whose|having|that has|which has|of)\s+(?:the\s+|an\s+)?(?:atomic|proton)\s+number\s*(?:is\s+|of\s+|equal to\s+|equals\s+|=\s*|:\s*)?|number\s+|no\.\s*)\$?(\d{1,3})\b\$?",
     r"element\s+(?:with|whose nucle(?:us|i) (?:contains?|has|have|holds?)|whose atoms (?:contain|have)|having|that has|which has|containing)\s+(?:exactly\s+)?(\d{1,3})\s+protons(?: in (?:its|the) nucleus)?",
+    r"(\d{1,3})\s+is\s+(?:then )?the atomic number of (?:an?|some|exactly one|another|which|what)\s+(?:chemical )?element",
     rf"(?:{_ORDINAL})\s+planet{_PLACE}",
     rf"planet\s+(?:number|no\.)\s*\$?(\d)\b\$?{_PLACE}",
     rf"planet\s+(?:that is |which is |in |at |with |whose |occupying |number )*(?:the )?(?:position|place|order)\s*(?:number |is |of )*\$?(\d)\b\$?{_PLACE}",

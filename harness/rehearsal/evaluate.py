@@ -242,6 +242,8 @@ METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
     "factorial zeros": _whole_numbers(_zeros),
     "digit product": _whole_numbers(lambda v, paper: _digit_product(v[0], paper)),
     "reversal": lambda v, paper: paper.hold(int(str(abs(whole(v[0])))[::-1]), 1),
+    "maximum": lambda v, paper: paper.hold(max(v), 1),
+    "minimum": lambda v, paper: paper.hold(min(v), 1),
     "nth prime": _whole_numbers(lambda v, paper: theory.first_primes(v[0], paper)[-1]),
     "prime series": _whole_numbers(lambda v, paper: sum(theory.first_primes(v[0], paper))),
     "totient": _whole_numbers(lambda v, paper: theory.totient(v[0], paper)),

@@ -15,9 +15,7 @@ NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = frozenset(
     re.findall(
         r"\w+",
-        "hydrogen helium lithium carbon nitrogen oxygen fluorine neon sodium magnesium aluminium "
-        "silicon phosphorus sulfur chlorine potassium calcium iron copper zinc silver gold "
-        "mercury venus earth mars jupiter saturn uranus neptune",
+        "hydrogen helium carbon nitrogen oxygen sodium calcium iron gold mercury venus earth",
     )
 )
 """What a generalist remembers without a table."""
@@ -37,14 +35,14 @@ ATTRIBUTES = {
         r"|(?:known |natural )*(?:moons|satellites)"
     ),
     "order": (
-        r"positions?(?: in order)?(?: number)?|order|ordinal(?: number| position)?"
+        r"positions?(?: in order)?(?: numbers?)?|planet numbers?|order|ordinal(?: number| position)?"
         r"|place|rank|planet number"
     ),
     "diameter": r"diameter|size|radius",
     "year": r"orbital period|year|time to orbit",
     "kind": r"type of planet|kind of planet",
     "letters": (
-        r"(?:number|count) of (?:letters|characters) in the (?:english )?(?:names?|words?)(?: for)?"
+        r"(?:number|count) of (?:number of )?(?:letters|characters) in (?:the|its) (?:english )?(?:names?|words?)(?: for)?"
         r"|(?:letters|characters) in the (?:english )?(?:names?|words?)(?: for)?"
         r"|letter counts?|length of the (?:english )?names?"
     ),

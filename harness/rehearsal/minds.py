@@ -9,6 +9,7 @@ from harness.rehearsal import checking, choosing
 from harness.rehearsal.calculating import Attempt, agreed, calculate, knowing
 from harness.rehearsal.chat import Chat, final_answer, read_chat
 from harness.rehearsal.formulas import find_expression
+from harness.rehearsal.placing import placed
 from harness.rehearsal.planning import conduct, decompose
 from harness.rehearsal.programs import write_program
 from harness.rehearsal.reciting import statements
@@ -87,7 +88,7 @@ def _report_errors(chat: Chat, paper: Scratch) -> None:
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """State the facts that the question needs; computing is left to others."""
-    told = statements(chat.everything, knowing(worker))
+    told = statements(placed(chat.everything, chat.earlier), knowing(worker))
     kept = [line for line in told if not paper.slips(1)]
     found = None if told else find_expression(chat.question)
     if found:

@@ -119,7 +119,8 @@ def _first_even(parts: Parts) -> Node:
     return op("product", parts[0][0], op("sum", parts[0][0], number(1)))
 
 
-def _first_squares(parts: Parts) -> Node:
+def squares(parts: Parts) -> Node:
+    """Return the sum of so many squares."""
     n = parts[0][0]
     both = op(
         "product", n, op("sum", n, number(1)), op("sum", op("product", number(2), n), number(1))
@@ -235,8 +236,8 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", consecutive),
     rule(r"(?:sum|total|add)G first A (?:positive )?odd", _first_odd),
     rule(r"(?:sum|total|add)G first A (?:positive )?even", _first_even),
-    rule(r"(?:sum|total|add)G (?:squares of the )first A", _first_squares),
-    rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", _first_squares),
+    rule(r"(?:sum|total|add)G (?:squares of the )first A", squares),
+    rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", squares),
     rule(r"(?:sum|total|add)G (?:cubes of the )first A", _first_cubes),
     rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: consecutive([[number(1)], parts[0]])),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),

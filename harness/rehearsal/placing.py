@@ -8,12 +8,14 @@ element so many places after a known one becomes the element with that atomic nu
 import re
 from collections.abc import Sequence
 
+from harness.rehearsal.reading import spell_out
+
 _STATEMENT = re.compile(
     r"^\W*(?:so |here |also |thus )?(?:the )?([a-z][^.:;=?]{2,160}?) (?:is|are|="
     r"|equals) (-?\d+(?:(?:, | and )\d+)*)\W*$",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"^the value of (.{1,160}) is (-?\d+)\.?$", re.IGNORECASE)
+_VALUE = re.compile(r"^the value of (.{1,160}) is (-?\d+)(?:\.|$)", re.IGNORECASE)
 _BACK = r"back\w*|before|left\w*|preced\w+|earlier|down\w*|prior"
 _WAY = rf"(?:{_BACK}|after|beyond|past|follow\w+|forwards?|ahead|further|farther|later|right\w*|up\w*|on|along|from)"
 _COUNT = r"(\$?[\w()+*^-]{1,24}\$?)"
@@ -41,7 +43,23 @@ def placed(text: str, replies: Sequence[str]) -> str:
     for reply in replies:
         bindings = read_statements([reply])
         text = substitute(_values(text, reply), bindings)[0]
-        text = _walked(text, bindings)
+        text = _walked(_set_by_name(text, bindings), bindings)
+    return text
+
+
+def _set_by_name(text: str, bindings: dict[str, str]) -> str:
+    """Read "tin has atomic number n" and "Mars is the k-th planet" as what the letters are."""
+    for phrase, value in bindings.items():
+        known = re.fullmatch(r"(?:atomic number|position) of ([a-z]+)", phrase)
+        if known is None:
+            continue
+        place = r"(?:the )?(?:planet )?(?:number )?(?:in (?:position|place) (?:number )?)?"
+        text = re.sub(
+            rf"(?i)\b{known[1]}(?: (?:has|having|with)(?: the| an?)? atomic number (?:of )?| is {place})"
+            r"\$?\b([a-z])\b\$?(?:\s?-?\s?th)?(?: planet)?(?:[^.,;?]{0,20}from the sun)?",
+            rf" \1 = {value} ",
+            text,
+        )
     return text
 
 
@@ -79,12 +97,24 @@ def _walked(text: str, bindings: dict[str, str]) -> str:
             found = pattern.search(text)
             if found is None:
                 continue
-            steps = found["steps"].strip("$")
+            steps = spell_out(found["steps"].strip("$"))
             way = "-" if re.search(rf"\b(?:{_BACK})\b", found[0], re.IGNORECASE) else "+"
             text = f"{text[: found.start()]}the element with atomic number ({start} {way} {steps}){text[found.end() :]}"
-            text = re.sub(r"(?i)(?:the )?(?:atomic|proton) number (?:of|for) the element with atomic number (\([^()]*\))", r" \1 ", text)
-            text = re.sub(r"(?i)(?:the )?number of protons (?:of|in) (?:(?:the|an?|atoms?|nucleus|of) )*the element with atomic number (\([^()]*\))", r" \1 ", text)
-            text = re.sub(rf"(?i)(?:the )?(?:atomic number|number of protons) (?:of|in) (?:the|this|that)(?: new| resulting)? element(?: (?:that )?(?:you|we|one) (?:reach|arrive|land|end up|get to)\w*(?: on| at)?| reached| found)?", f" ({start} {way} {steps}) ", text)
+            text = re.sub(
+                r"(?i)(?:the )?(?:atomic|proton) number (?:of|for) the element with atomic number (\([^()]*\))",
+                r" \1 ",
+                text,
+            )
+            text = re.sub(
+                r"(?i)(?:the )?number of protons (?:of|in) (?:(?:the|an?|atoms?|nucleus|of) )*the element with atomic number (\([^()]*\))",
+                r" \1 ",
+                text,
+            )
+            text = re.sub(
+                r"(?i)(?:the )?(?:atomic number|number of protons) (?:of|in) (?:the|this|that)(?: new| resulting)? element(?: (?:that )?(?:you|we|one) (?:reach|arrive|land|end up|get to)\w*(?: on| at)?| reached| found)?",
+                f" ({start} {way} {steps}) ",
+                text,
+            )
     return text
 
 

@@ -14,6 +14,11 @@ from harness.rehearsal.workers import Worker
 _QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
 _MODELS = re.compile(r"^\W*Model (\d+)(?:\s*[:\-]\s*(.*))?$", re.MULTILINE)
 _MOST = re.compile(r"at most (\d+)")
+_FOUND = re.compile(
+    r"element (?:with|whose|having|that has|which has|number)|is the atomic number of (?:an?|some|which)"
+    r"|(?:places?|positions|steps) (?:after|before|from|forward|back|ahead|beyond)"
+)
+"""Something has to be found by a number that is computed first."""
 ROLES = {
     "facts": r"\bfacts?\b|knowledge|elements|planets|remembers|encyclop|looks? up|recit",
     "compute": r"arithmetic|comput|calculat|number theory|numbers|mathematic",
@@ -57,6 +62,8 @@ def _kind(question: str) -> str:
     choice = re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE)
     if choice:
         return "lookup" if not re.search(r"\d", low.split("\na")[0]) else "choice"
+    if facts and _FOUND.search(low):
+        return "found"
     return "composed" if facts else "compute"
 
 
@@ -84,8 +91,18 @@ def _steps(
             ("compute", "Compute the result and choose.", "all"),
         ],
         "composed": [
-            ("facts", "State the facts that the question needs.", ()),
-            ("compute", "Put the facts in and compute.", "all"),
+            (
+                "facts",
+                "Write down the facts and intermediate results that answering the question needs.",
+                (),
+            ),
+            ("compute", "Use the work above to answer the question.", "all"),
+        ],
+        "found": [
+            ("facts", "Write down the facts that the question needs first.", ()),
+            ("compute", "Work out which element or planet is meant, by its number.", "all"),
+            ("facts", "Look up what the question asks of it.", "all"),
+            ("compute", "Use the work above to answer the question.", "all"),
         ],
     }[_kind(question)]
     hidden = not any(cards.values())
@@ -117,6 +134,7 @@ def _reason(question: str) -> str:
         ),
         "choice": "The question needs a formula or fact and then a computation, in that order.",
         "composed": "The question needs facts first and a computation on them second.",
+        "found": "An element has to be found by computing before more can be looked up.",
     }
     return reasons[_kind(question)]
 

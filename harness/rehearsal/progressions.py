@@ -35,7 +35,9 @@ _SLOTS: tuple[tuple[str, str], ...] = (
     ("nth", rf"{_A}(?:th|st|nd|rd) {_THING}|(?:term|row|entry|member|day|number in position|week|month|level|layer) (?:number |no\. )?{_A}\b|position {_A}"),
     ("last", rf"last (?:term )?(?:is|of|equals|=)?\s*{_A}|(?:up to|ends? (?:with|at|in)|ending (?:with|at|in)|finishing (?:with|at))(?: and including)?\s*{_A}|\.\.\.\s*[,+]?\s*{_A}"),
 )  # fmt: skip
-_GIVEN = re.compile(rf"(?:{_A}(?:th|st|nd|rd) (?:term|member|entry)(?: of (?:an?|the) [a-z ]{{3,40}})?|a_\(?{_A}\)?)(?: (?:is|equals|of))?\s*=?\s*{_A}(?!th|st|nd|rd)")
+_GIVEN = re.compile(
+    rf"(?:{_A}(?:th|st|nd|rd) (?:term|member|entry)(?: of (?:an?|the) [a-z ]{{3,40}})?|a_\(?{_A}\)?)(?: (?:is|equals|of))?\s*=?\s*{_A}(?!th|st|nd|rd)"
+)
 _LISTED = re.compile(rf"{_A}\s*,\s*{_A}\s*,\s*(?:and\s*)?{_A}((?:\s*,\s*(?:and\s*)?#\d+)*)")
 _SUM = r"\bsum\b|total|altogether|in all\b|add(?:ed|ing)? (?:up|together|the)|how (?:many|much) (?:\w+ ){1,4}(?:in all|altogether|in total|does|did|will|are|has|can|do)"
 
@@ -97,15 +99,21 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
         first, second = found.listed[:2]
         values = [node.value for node in found.listed[:3]]
         plain = all(node.operation == "number" for node in found.listed[:3]) and len(values) == 3
-        geometric = geometric or (plain and values[0] != 0 and values[1] - values[0] != values[2] - values[1])
+        geometric = geometric or (
+            plain and values[0] != 0 and values[1] - values[0] != values[2] - values[1]
+        )
         slots["first"] = first
-        slots["ratio" if geometric else "difference"] = op("quotient" if geometric else "difference", second, first)
+        slots["ratio" if geometric else "difference"] = op(
+            "quotient" if geometric else "difference", second, first
+        )
     if len(found.given) == 2 and not geometric:
         (i, x), (j, y) = found.given
         slots["difference"] = op("quotient", op("difference", y, x), op("difference", j, i))
     if found.given and "difference" in slots and "first" not in slots and not geometric:
         i, x = found.given[0]
-        slots["first"] = op("difference", x, op("product", op("difference", i, number(1)), slots["difference"]))
+        slots["first"] = op(
+            "difference", x, op("product", op("difference", i, number(1)), slots["difference"])
+        )
     if geometric or ("ratio" in slots and "difference" not in slots):
         slots.pop("difference", None)
 
@@ -113,9 +121,17 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
 def _asked(found: _Found, text: str) -> Node | None:
     slots = found.slots
     first, step, ratio = slots.get("first"), slots.get("difference"), slots.get("ratio")
-    if re.search(r"(?:what|find|determine)[^.?]{0,30} (?:the )?first term", text) and found.given and first:
+    if (
+        re.search(r"(?:what|find|determine)[^.?]{0,30} (?:the )?first term", text)
+        and found.given
+        and first
+    ):
         return first
-    if re.search(r"(?:what|find|determine)[^.?]{0,30} (?:the )?common difference", text) and step and step.size():
+    if (
+        re.search(r"(?:what|find|determine)[^.?]{0,30} (?:the )?common difference", text)
+        and step
+        and step.size()
+    ):
         return step
     if first is None or (step is None and ratio is None):
         return None

@@ -91,7 +91,7 @@ _LATEX = [
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _PRONOUN_ONE = re.compile(
     r"\b(the|each|every|this|that|another|any|only|other|last|next|previous|than|which|no) one\b"
-    r"|\bone (?=(?:by|another|after|before|who|that|which|can|way|or more)\b)"
+    r"|\bone (?=(?:choose|select|form|pick|make|arrange|write|find|get|obtain|by|another|after|before|who|that|which|can|way|or more)\b)"
 )
 _FORMAT = re.compile(
     r"boxed|final answer|answer:|between 0 and 999|from 0 to 999|0-999|last line|four options"

@@ -29,7 +29,9 @@ _THAT = r"(?:this|that|the resulting|the same) (?:new )?(?:element|planet)"
 _COUNTED_ON = re.compile(r"\b(?:places?|positions|steps?|spots) ", re.IGNORECASE)
 """The element meant is one to be counted out first."""
 _ITS = re.compile(
-    r"\bits\s+(?:" + "|".join(f"(?P<{name}>{words})" for name, words in ATTRIBUTES.items()) + r")\b",
+    r"\b(?:its\s+(?:"
+    + "|".join(f"(?P<{name}>{words})" for name, words in ATTRIBUTES.items())
+    + r")|(?:number of )?(?P<spelt>letters) in its (?:english )?name)\b",
     re.IGNORECASE,
 )
 
@@ -88,12 +90,20 @@ def _values(
         if re.fullmatch(_THAT, words, re.IGNORECASE):
             if _COUNTED_ON.search(text[: found.start()]):
                 return []
-            name = next(iter(reversed(mentioned(text[: found.start()]))), words)
+            name = _meant(text[: found.start()]) or words
         value = lookup(name, attribute) if _known(name, knows) else None
         if value is None:
             return []
         values.append(value)
     return values
+
+
+def _meant(before: str) -> str | None:
+    """Return what "that element" means after some text: the only one named, or one described."""
+    names = mentioned(before)
+    described = [m[0] for m in re.finditer(entity_pattern(), before, re.IGNORECASE)]
+    sure = described and re.search(r"element|planet", described[-1], re.IGNORECASE)
+    return names[-1] if names and (sure or len(names) == 1) else None
 
 
 def _known(name: str, knows: Knows) -> bool:
@@ -119,10 +129,14 @@ def _that_of(text: str, attribute: str, knows: Knows) -> Iterator[str]:
 def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
     """State "its atomic number", of what was mentioned last before it."""
     for found in _ITS.finditer(text):
-        before = mentioned(text[: found.start()]) or list(letters.values())
-        value = lookup(before[-1], str(found.lastgroup)) if before else None
+        meant = None if _COUNTED_ON.search(text[: found.start()]) else _meant(text[: found.start()])
+        before = [meant] if meant else list(letters.values())
+        value = (
+            lookup(before[-1], str(found.lastgroup).replace("spelt", "letters")) if before else None
+        )
         if value and _known(before[-1], knows):
-            yield f"{found[0].capitalize()} is {value}."
+            its = found[0] if found["spelt"] is None else f"The {found[0]}"
+            yield f"{its[:1].upper()}{its[1:]} is {value}."
 
 
 def _basics(text: str, knows: Knows) -> Iterator[str]:

@@ -97,8 +97,12 @@ def run_search(search: Search, paper: Scratch) -> int:
     for name, _ in search.conditions:
         paper.learnt(name)
     if search.high is None and search.wanted == "least" and _only_remainders(search.conditions):
-        pairs = [(values[0], values[1]) for name, values in search.conditions if name == "remainder"]
-        pairs += [(0, m) for name, values in search.conditions if name == "divisible" for m in values]
+        pairs = [
+            (values[0], values[1]) for name, values in search.conditions if name == "remainder"
+        ]
+        pairs += [
+            (0, m) for name, values in search.conditions if name == "divisible" for m in values
+        ]
         if all(modulus > 0 for _, modulus in pairs) and search.low <= 1:
             return theory.congruences(pairs, paper) or _product_of_moduli(pairs)
     return _scan(search, paper)

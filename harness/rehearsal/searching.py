@@ -41,7 +41,10 @@ def _wanted(text: str) -> str | None:
             r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of",
         ),
         ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
-        ("sum", r"\bsum of (?:all |the |every )|add (?:up )?all|total of all|their (?:sum|total)|add them"),
+        (
+            "sum",
+            r"\bsum of (?:all |the |every )|add (?:up )?all|total of all|their (?:sum|total)|add them",
+        ),
         (
             "least",
             r"(?:next|which) prime[^#]{0,40}(?:after|follow|beyond)|smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest"

@@ -21,7 +21,7 @@ _ENDS = re.compile(
     r"|,?\s+and (?=multiply|add|subtract|divide|square|raise|double|reduce|take the)"
     r"|,?\s+(?:and )?then,? (?=add|subtract|multiply|divide|take|square|find|compute|what|double"
     r"|reduce|raise|triple|determine|increase|decrease|work)"
-    r"|,\s+(?:and )?(?=add |subtract |multiply the |multiply it|divide the |divide it|what |find )"
+    r"|,\s+(?:and )?(?=add |subtract |square |cube |double |triple |reduce |multiply the |multiply it|divide the |divide it|what |find )"
 )
 _VALUE = (
     r"(?:result|product|sum|value|total|power|outcome|answer|number|quantity|difference|quotient"
@@ -48,6 +48,13 @@ _GO_ON = (
     (re.compile(r"^(?:and )?(?:raise|raised)(?: to)? the (#\d+)(?:th)? power$"), "power"),
     (re.compile(r"^(?:and )?reduce (?:modulo|mod) (#\d+)$"), "remainder"),
 )  # fmt: skip
+_SIMPLE = (
+    (re.compile(r"#(\d+)\s*,?\s*(?:times|multiplied by) (?:the number )?#(\d+)(?!\d)"), "product"),
+    (re.compile(r"\b(?:twice|double) #(\d+)(?!\d)"), "product"),
+    (re.compile(r"\b(?:the )?square of #(\d+)(?!\d)"), "power"),
+    (re.compile(r"\b(?:the )?(?:larger|greater|bigger) of (?:the numbers )?#(\d+) and #(\d+)"), "maximum"),
+    (re.compile(r"\b(?:the )?(?:smaller|lesser) of (?:the numbers )?#(\d+) and #(\d+)"), "minimum"),
+)  # fmt: skip
 _TWICE = re.compile(
     r"\b(multiply|add|divide|raise) #(\d+) (?:by|to|and) (?:the power )?#(\d+),? and (?:then )?"
     r"#(\d+) (?:by|to|and) (?:the power )?#(\d+)"
@@ -57,7 +64,9 @@ _MODULUS = re.compile(
     r"remainder[^#]{0,90}(?:by|modulo|mod) #(\d+)|(?:modulo|mod) #(\d+)"
     r"|(?:divided|dividing|division) by #(\d+)[^#]{0,60}remainder|remainder[^?]*(?:divided|divide|dividing|division)[^?#]* by #(\d+)"
 )
-_DIGITS = re.compile(r"(?:sum|add|total)\w*[^.?#]{0,40}\bdigits\b|\bdigits\b[^.?]{0,40}(?:sum|add|total)")
+_DIGITS = re.compile(
+    r"(?:sum|add|total)\w*[^.?#]{0,40}\bdigits\b|\bdigits\b[^.?]{0,40}(?:sum|add|total)"
+)
 _REMAINDER = re.compile(
     r"(?:what (?:is|will be) |find |give |compute |determine )?(?:the )?remainder (?:that is left )?(?:when|if|after|on dividing|upon dividing|"
     r"obtained when|left when) (?P<what>.{8,}) (?:is |are |were |gets )?(?:divided|reduced)?\s*(?:by|modulo|mod) "
@@ -80,6 +89,8 @@ def _finished(node: Node, state: Rewriting) -> Node:
         many = int(state.atoms[int(last["many"])].value) if last["many"] else 1
         return op("remainder", node, number(10 ** min(9, many)))
     modulus = _MODULUS.search(state.text)
+    if node.operation == "quotient" and re.search(r"\bremainder\b|left over", state.text):
+        return op("remainder", *node.parts)
     if modulus and node.operation != "remainder":
         mark = next(mark for mark in modulus.groups() if mark)
         if id(state.atoms[int(mark)]) not in _leaves(node):
@@ -110,6 +121,7 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
 
 
 def _plainly(state: Rewriting, stories: bool) -> Node | None:
+    _simplify(state)
     readers = (find_progression, find_search)
     if re.search(r"multiples?\b|divisible|primes?\b", state.text):
         readers = (find_search, find_progression)
@@ -117,7 +129,8 @@ def _plainly(state: Rewriting, stories: bool) -> Node | None:
         node = reader(state)
         if node is not None:
             return node
-    story = read_story(state) if stories else None
+    abstract = re.search(r"remainder|divisor|prime|digit|raised|\bpower\b", state.text)
+    story = read_story(state) if stories and not abstract else None
     node = understand(_copy(state, state.text))
     if story is not None and (node is None or len(_leaves(node)) <= len(_leaves(story))):
         return story
@@ -150,6 +163,7 @@ def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
         found = pattern.match(part.text)
         if found and memory:
             return [op(operation, memory[-1], part.atoms[int(found[1][1:])])]
+    _simplify(part)
     part.text = _TWICE.sub(lambda m: _both(m, part), part.text)
     for reader in (find_progression, find_search):
         node = reader(part)
@@ -161,6 +175,18 @@ def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
     new = [node for node in marks if node.size() and id(node) not in known]
     story = read_story(part) if stories and not new else None
     return [story] if story else new or [node for node in marks if id(node) not in known]
+
+
+def _simplify(part: Rewriting) -> None:
+    """Write "3 times 10", "twice 10" and "the square of 10" as numbers of their own."""
+    for pattern, operation in _SIMPLE:
+        for _ in range(4):
+            found = pattern.search(part.text)
+            if found is None:
+                break
+            nodes = [part.atoms[int(mark)] for mark in found.groups() if mark]
+            nodes = nodes if len(nodes) > 1 else [*nodes, number(2)]
+            part.replace(*found.span(), op(operation, *nodes))
 
 
 def _both(found: re.Match[str], part: Rewriting) -> str:
@@ -175,11 +201,15 @@ def _refer(part: Rewriting, memory: list[Node]) -> None:
     if not memory:
         return
     if len(memory) > 1:
-        listed = " and ".join(part.atom(node) for node in memory[-3 if "three" in part.text else -2 :])
+        listed = " and ".join(
+            part.atom(node) for node in memory[-3 if "three" in part.text else -2 :]
+        )
         part.text = _SEVERAL.sub(f" {listed} ", part.text, count=1)
         if re.search(r"\btheir\b", part.text) and not re.search(r"#\d+", part.text):
             part.text = re.sub(
-                rf"(?:the )?\btheir\b ((?:[a-z]+ )*?(?:{_VALUE}|difference|gcd|lcm))", rf"the \1 of {listed} ", part.text
+                rf"(?:the )?\btheir\b ((?:[a-z]+ )*?(?:{_VALUE}|difference|gcd|lcm))",
+                rf"the \1 of {listed} ",
+                part.text,
             )
         part.text = _NTH.sub(lambda m: f" {part.atom(_nth(m[1], memory))} ", part.text)
     one = part.atom(memory[-1])
