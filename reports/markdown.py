@@ -1,7 +1,7 @@
 """table.md: one table per exam, footnotes for what limits a row, the workers, and all spend."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 
@@ -9,8 +9,10 @@ from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
+from reports.blocks import NONE, blocks_of, reference_of_block, short
+from reports.reference import rule_of
 from reports.render import UNKNOWN, count, interval, percent, points, usd
-from reports.tables import Row, block_of
+from reports.tables import Row
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -23,7 +25,9 @@ HEADER = (
 
 LEGEND = """\
 Rows are sorted by accuracy within their label: **live** (real calls), **recorded** (real replies,
-replayed) or **rehearsal** (our own practice workers; they say nothing about real models).
+replayed) or **rehearsal** (our own practice workers; they say nothing about real models). Only rows
+of one pool, seed and price book are compared. The *reference* stands before the run: `best-single`
+as chosen on the train split, else the single worker that comes first in the pool's order.
 *graded/asked* counts (question, epoch) pairs; figures per query are means over graded pairs.
 *USD/query* is would-be: at the named price book, as if nothing had been cached. *paid/query* is
 what left a purse, failed attempts included. *worker out* is workers' output tokens, the token count
@@ -50,7 +54,6 @@ def _exam(rows: Sequence[Row]) -> str:
     facts = [
         f"questions dated {first.dates}",
         f"data `{first.data_revision}`",
-        f"price book {_each(row.price_book for row in rows)}",
     ]
     boxes = sorted({row.box for row in rows if row.box})
     facts += [f"box {', '.join(boxes)}"] if boxes else []
@@ -58,15 +61,21 @@ def _exam(rows: Sequence[Row]) -> str:
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
     lines = [_line(HEADER), _line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
-    for _, group in groupby(rows, key=block_of):
-        members = list(group)
-        reference = next((row.reference for row in members if row.reference), "none")
-        one = members[0]
-        head = f"**{one.label}**, pool {one.pool}, seed {one.seed}; reference: {reference}"
-        lines.append(_line([head, *[""] * (len(HEADER) - 1)]))
-        lines += [_line(_cells(row, notes)) for row in members]
+    for block in blocks_of(rows):
+        lines.append(_line([_head(block), *[""] * (len(HEADER) - 1)]))
+        lines += [_line(_cells(row, notes)) for row in block]
     foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
     return "\n\n".join(part for part in (title, "\n".join(lines), foot) if part)
+
+
+def _head(block: Sequence[Row]) -> str:
+    """Return what the rows of a block share, and the rule that made their reference."""
+    one, reference = block[0], reference_of_block(block)
+    why = "" if reference == NONE else f" ({rule_of(reference)})"
+    pool = short(one.pool, one.pool_sha256)
+    book = short(one.price_book, one.price_book_sha256)
+    shared = f"**{one.label}**, pool {pool}, price book {book}, seed {one.seed}"
+    return f"{shared}; reference: {reference}{why}"
 
 
 def _cells(row: Row, notes: list[str]) -> list[str]:
@@ -179,10 +188,6 @@ def _paid(totals: SystemTotals, facts: RunFacts) -> str:
 def _spend_order(sitting: Sitting) -> tuple[str, ...]:
     facts = sitting.facts
     return (facts.purpose, facts.suite, facts.split, facts.label, facts.system, *sitting.logs)
-
-
-def _each(names: Iterable[str]) -> str:
-    return ", ".join(sorted(set(names)))
 
 
 def _plain(value: object) -> str:

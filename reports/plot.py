@@ -9,7 +9,6 @@ points, so no two labels can overlap.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -18,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from reports.blocks import blocks_of, book_name, pool_name
 from reports.render import percent
-from reports.tables import Row, block_of
+from reports.tables import Row
 
 SOFTWARE = "podium"
 """Stands in the image's metadata: what a later report may overwrite."""
@@ -56,7 +56,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 def figure_of(rows: Sequence[Row]) -> Figure:
     """Return the plot; systems without accuracy or without a price are named below their panel."""
-    panels = [list(group) for _, group in groupby(rows, key=block_of)]
+    panels = blocks_of(rows)
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
     tallest = max((len(panel) for panel in panels), default=1)
@@ -65,7 +65,9 @@ def figure_of(rows: Sequence[Row]) -> Figure:
     FigureCanvasAgg(figure)
     looks = _looks(rows)
     for at, panel in enumerate(panels):
-        _panel(figure.add_subplot(down, across, at + 1), panel, looks)
+        axes = figure.add_subplot(down, across, at + 1)
+        _panel(axes, panel, looks)
+        _name(axes, panel, rows)
     return figure
 
 
@@ -79,12 +81,7 @@ def _looks(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
 
 
 def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]) -> None:
-    first = rows[0]
-    axes.set_title(
-        f"{first.suite} {first.suite_version} ({first.split}), {first.label}, pool {first.pool}",
-        fontsize=10,
-    )
-    scale = DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
+    scale = _scale(rows)
     shown = [row for row in rows if row.accuracy is not None and scale.place(row) is not None]
     for row in shown:
         _point(axes, row, scale.place(row) or 0.0, looks[row.system])
@@ -94,17 +91,26 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
     places = [scale.place(row) or 0.0 for row in shown]
     if places and min(places) > 0 and max(places) > DECADE * min(places):
         axes.set_xscale("log")
-    axes.set_xlabel(scale.label)
     axes.set_ylabel("accuracy, %, with 95 % interval")
     axes.set_ylim(-3, 103)
     axes.grid(visible=True, alpha=0.25)
     if shown:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)
-    left = [row.system for row in rows if row not in shown]
-    if left:
-        text = "not drawn (no grade or no price): " + ", ".join(left)
-        lines = "\n".join(wrap(text, 90))
-        axes.set_xlabel(f"{axes.get_xlabel()}\n{lines}", fontsize=8)
+
+
+def _scale(rows: Sequence[Row]) -> Scale:
+    return DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
+
+
+def _name(axes: Axes, panel: Sequence[Row], rows: Sequence[Row]) -> None:
+    """Write a panel's title, what its horizontal axis measures, and what could not be drawn."""
+    first, scale = panel[0], _scale(panel)
+    exam = f"{first.suite} {first.suite_version} ({first.split}), {first.label}"
+    axes.set_title(f"{exam}, pool {pool_name(first, rows)}", fontsize=10)
+    prices = f", prices {book_name(first, rows)}" if scale is DOLLARS else ""
+    left = [row.system for row in panel if row.accuracy is None or scale.place(row) is None]
+    text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
+    axes.set_xlabel("\n".join([scale.label + prices, *wrap(text, 90)]), fontsize=8 if left else 10)
 
 
 def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:

@@ -1,18 +1,20 @@
 """Which rows may be compared, and with what: versions that must agree, and the reference system."""
 
+import json
 from collections.abc import Sequence
-from decimal import Decimal
 
 from harness.errors import UserError
 from harness.sittings import Sitting
-from harness.totals import system_totals
-from reports.intervals import Values, accuracy
+from reports.intervals import Values
 
 BEST_SINGLE = "best-single"
 SINGLE = "single:"
 
-Group = tuple[str, str, str, str, str]
-"""Suite, split, label, pool digest, seed: rows that a reference may be compared within."""
+CHOSEN = "chosen on the train split"
+FIRST = "first single worker in the pool's order"
+
+Group = tuple[str, str, str, str, str, str]
+"""Suite, split, label, pool digest, seed, price book digest: what a reference is good within."""
 
 
 def graded_values(sitting: Sitting) -> Values:
@@ -27,24 +29,36 @@ def graded_values(sitting: Sitting) -> Values:
 def reference_of(sittings: Sequence[Sitting]) -> Sitting | None:
     """Return what the others are compared with; None when no single worker was graded.
 
-    It is the best single worker as chosen beforehand, else the strongest `single:` worker, the
-    cheaper one of equals. Never a choice in hindsight, never a system that looks at targets.
+    It is `best-single` as chosen on the train split, else the `single:` worker that comes first in
+    the pool's order. Both stand before the run: a reference picked by its result would be a choice
+    in hindsight. Two sittings of one system are told apart by arguments, then by age.
     """
-    allowed = [
-        sitting
-        for sitting in sittings
-        if sitting.facts.reference_allowed and not sitting.facts.uses_targets
-    ]
-    graded = [sitting for sitting in allowed if graded_values(sitting)]
-    chosen = [sitting for sitting in graded if sitting.facts.system == BEST_SINGLE]
-    singles = [sitting for sitting in graded if sitting.facts.system.startswith(SINGLE)]
-    return min(chosen or singles, key=_strength, default=None)
+    able = [sitting for sitting in sittings if _may_be_reference(sitting)]
+    return min(able, key=_place, default=None)
 
 
-def _strength(sitting: Sitting) -> tuple[float, Decimal, str]:
-    usd = system_totals(sitting).usd
-    known = Decimal("Infinity") if usd is None else usd
-    return (-(accuracy(graded_values(sitting)) or 0.0), known, sitting.facts.system)
+def rule_of(reference: str) -> str:
+    """Return which of the two rules made a system the reference."""
+    return CHOSEN if reference == BEST_SINGLE else FIRST
+
+
+def _may_be_reference(sitting: Sitting) -> bool:
+    facts = sitting.facts
+    named = facts.system == BEST_SINGLE or facts.system in _singles(sitting)
+    allowed = facts.reference_allowed and not facts.uses_targets
+    return named and allowed and bool(graded_values(sitting))
+
+
+def _singles(sitting: Sitting) -> list[str]:
+    """Return the names of the single-worker systems, in the pool's order."""
+    return [f"{SINGLE}{name}" for name in sitting.facts.workers]
+
+
+def _place(sitting: Sitting) -> tuple[int, str, str]:
+    """Return where a sitting stands in the queue for the reference."""
+    facts = sitting.facts
+    queue = [BEST_SINGLE, *_singles(sitting)]
+    return (queue.index(facts.system), json.dumps(facts.args, sort_keys=True), sitting.logs[-1])
 
 
 def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
@@ -63,6 +77,7 @@ def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
 
 
 def group_of(sitting: Sitting) -> Group:
-    """Return what rows must share to be compared pair by pair."""
+    """Return what rows must share to be compared: dollars at two price books are two currencies."""
     facts = sitting.facts
-    return (facts.suite, facts.split, facts.label, facts.pool_sha256, str(facts.seed))
+    book = f"{facts.prices['name']} {facts.prices['sha256']}"
+    return (facts.suite, facts.split, facts.label, facts.pool_sha256, str(facts.seed), book)

@@ -6,8 +6,8 @@ The same logs give the same bytes. Files that a report did not write are never o
 import csv
 import io
 import json
-import sys
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +21,8 @@ from reports.tables import COLUMNS, Row, build_rows
 from reports.terminal import table_text
 
 SCHEMA = "podium-table-1"
+FILES = ("table.md", "table.csv", "table.json", "plot.png")
+Writer = Callable[[Path], object]
 PLACES = Decimal("0.00000001")
 """Dollars per query are printed to a hundred-millionth: a cheap call costs about a millionth."""
 
@@ -46,8 +48,11 @@ class Report:
 def write_report(dirs: Sequence[Path], out: Path) -> Report:
     """Read the logs below `dirs` and write their report into `out`.
 
-    UserError for damaged logs, mixed suite versions, nothing to report, and foreign files in `out`.
+    UserError for damaged logs, mixed suite versions, nothing to report, foreign files in `out`,
+    and an `out` that cannot be written.
     """
+    _refuse_unwritable(out)
+    _refuse_foreign([out / name for name in FILES])
     sittings, foreign = read_sittings(dirs)
     rows = build_rows(sittings)
     if not rows:
@@ -55,26 +60,40 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
             "There are only logs of choosing a system, none of an exam; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    spend = _selection(sittings)
-    writers: dict[str, Callable[[Path], object]] = {
-        "table.md": lambda path: path.write_text(markdown(rows, sittings, skipped)),
-        "table.csv": lambda path: path.write_text(table_csv(rows)),
-        "table.json": lambda path: path.write_text(table_json(rows, skipped)),
-        "plot.png": lambda path: draw(rows, path),
-    }
-    files = tuple(out / name for name in writers)
-    _refuse_foreign(files)
-    out.mkdir(parents=True, exist_ok=True)
-    for path, write in zip(files, writers.values(), strict=True):
-        scratch = path.with_name(f"{path.name}.new")
-        write(scratch)
-        scratch.replace(path)
-    return Report(rows=rows, files=files, skipped=skipped, spend=spend)
+    files = _write(
+        out,
+        {
+            "table.md": _text(markdown(rows, sittings, skipped)),
+            "table.csv": _text(table_csv(rows)),
+            "table.json": _text(table_json(rows, skipped)),
+            "plot.png": lambda path: draw(rows, path),
+        },
+    )
+    return Report(rows=rows, files=files, skipped=skipped, spend=_selection(sittings))
 
 
-def print_table(report: Report) -> None:
-    """Print a report's tables to the terminal."""
-    sys.stdout.write(report.text + "\n")
+def _text(content: str) -> Writer:
+    return lambda path: path.write_text(content, encoding="utf-8")
+
+
+def _write(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:
+    """Write all files beside their places, then put them there; UserError names what failed."""
+    path = out
+    scratch: list[Path] = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, write in writers.items():
+            path = out / f"{name}.new"
+            write(path)
+            scratch.append(path)
+        return tuple(path.replace(path.with_suffix("")) for path in scratch)
+    except OSError as error:
+        for left in scratch:
+            left.unlink(missing_ok=True)
+        reason = f"{type(error).__name__}: {error.strerror}"
+        raise UserError(
+            f"{path} cannot be written ({reason}); name another --out directory."
+        ) from error
 
 
 def table_csv(rows: Sequence[Row]) -> str:
@@ -127,6 +146,15 @@ def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
 def _total(parts: Sequence[Decimal | None]) -> str:
     known = [part for part in parts if part is not None]
     return f"{sum(known, Decimal(0)):.4f}" if len(known) == len(parts) else "unknown"
+
+
+def _refuse_unwritable(out: Path) -> None:
+    """Raise UserError before anything is read; nothing is made here, for there may be no logs."""
+    place = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not place.is_dir():
+        raise UserError(f"{place} is no directory; name another --out directory.")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UserError(f"{place} may not be written to; name another --out directory.")
 
 
 def _refuse_foreign(files: Sequence[Path]) -> None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from pathlib import Path
+from pathlib import PurePath
 
 from harness.logs import RunFacts
 from harness.pool_file import Label
@@ -29,7 +29,7 @@ ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
 
@@ -41,35 +41,35 @@ class Row:
     """(question, epoch) pairs."""
     n_graded: int
     epochs: int
-    accuracy: float | None
-    ci_low: float | None
-    ci_high: float | None
-    usd_per_query: Decimal | None
+    accuracy: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    usd_per_query: Decimal | None = None
     """Would-be: at the price book in the log, as if nothing had been cached."""
-    usd_paid_per_query: Decimal | None
+    usd_paid_per_query: Decimal | None = None
     """Live only, failed attempts included; per pair begun."""
-    tokens_in: float | None
-    tokens_out: float | None
-    worker_tokens_out: float | None
-    conductor_tokens: float | None
-    calls: float | None
-    steps: float | None
-    depth: float | None
-    latency_s: float | None
+    tokens_in: float | None = None
+    tokens_out: float | None = None
+    worker_tokens_out: float | None = None
+    conductor_tokens: float | None = None
+    calls: float | None = None
+    steps: float | None = None
+    depth: float | None = None
+    latency_s: float | None = None
     pool: str
     data_revision: str
     price_book: str
     box: str | None
-    tokens_reasoning: float | None
+    tokens_reasoning: float | None = None
     n_unparsed: int
-    paired_diff: float | None
+    paired_diff: float | None = None
     """Accuracy less the reference system's, on the questions both were graded on."""
-    paired_low: float | None
-    paired_high: float | None
-    verdict: str
+    paired_low: float | None = None
+    paired_high: float | None = None
+    verdict: str = ""
     """`better`, `worse`, `inconclusive`, `reference`, or empty where there is none to compare."""
-    reference: str
-    min_detectable: float | None
+    reference: str = ""
+    min_detectable: float | None = None
     split: str
     dates: str
     knowledge_cutoff: str
@@ -83,15 +83,18 @@ class Row:
     notes: str
     reference_allowed: bool
     """False for a choice in hindsight."""
+    pool_sha256: str
+    price_book_sha256: str
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
 """The CSV header. Stable: append only."""
 
 
-def block_of(row: Row) -> tuple[str, str, Label, str, int]:
+def block_of(row: Row) -> tuple[str, str, Label, str, str, int, str, str]:
     """Return what the rows of one block share; tables and plots show a block at a time."""
-    return (row.suite, row.split, row.label, row.pool, row.seed)
+    exam = (row.suite, row.split, row.label)
+    return (*exam, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)
 
 
 def build_rows(sittings: Sequence[Sitting]) -> tuple[Row, ...]:
@@ -134,19 +137,12 @@ def _against(row: Row, sitting: Sitting, reference: Sitting) -> Row:
 
 
 def _row(sitting: Sitting) -> Row:
-    facts = sitting.facts
+    """Return the row of one system, not compared with any other yet."""
     totals = system_totals(sitting)
     values = graded_values(sitting)
     interval = accuracy_interval(values)
-    called = sorted({call.role for call in sitting.calls} & facts.workers.keys())
-    return Row(
-        suite=facts.suite,
-        suite_version=facts.suite_version,
-        label=facts.label,
-        system=facts.system,
-        n_asked=totals.n_asked,
-        n_graded=totals.n_graded,
-        epochs=sitting.epochs,
+    return replace(
+        _described(sitting, totals),
         accuracy=accuracy(values),
         ci_low=interval.low if interval else None,
         ci_high=interval.high if interval else None,
@@ -160,18 +156,27 @@ def _row(sitting: Sitting) -> Row:
         steps=totals.steps,
         depth=totals.depth,
         latency_s=totals.latency_s,
+        tokens_reasoning=totals.tokens_reasoning,
+    )
+
+
+def _described(sitting: Sitting, totals: SystemTotals) -> Row:
+    """Return a row's identity and counts, its figures unknown."""
+    facts = sitting.facts
+    called = sorted({call.role for call in sitting.calls} & facts.workers.keys())
+    return Row(
+        suite=facts.suite,
+        suite_version=facts.suite_version,
+        label=facts.label,
+        system=facts.system,
+        n_asked=totals.n_asked,
+        n_graded=totals.n_graded,
+        epochs=sitting.epochs,
         pool=facts.pool,
         data_revision=facts.data_revision,
         price_book=str(facts.prices["name"]),
         box=facts.box,
-        tokens_reasoning=totals.tokens_reasoning,
         n_unparsed=totals.n_unparsed,
-        paired_diff=None,
-        paired_low=None,
-        paired_high=None,
-        verdict="",
-        reference="",
-        min_detectable=None,
         split=facts.split,
         dates=facts.dates,
         knowledge_cutoff=_cutoffs(facts, called),
@@ -182,6 +187,8 @@ def _row(sitting: Sitting) -> Row:
         uses_targets=facts.uses_targets,
         notes="; ".join(note.replace("; ", ", ") for note in _notes(sitting, totals)),
         reference_allowed=facts.reference_allowed,
+        pool_sha256=facts.pool_sha256,
+        price_book_sha256=str(facts.prices["sha256"]),
     )
 
 
@@ -224,9 +231,12 @@ def _arguments(facts: RunFacts) -> dict[str, object]:
 
 
 def _without_folder(value: object) -> object:
-    if isinstance(value, str) and Path(value).is_absolute():
-        return Path(value).name
-    return value
+    """Return a path's last part; `openai/gpt-4.1` is a model's name, and stays."""
+    if not isinstance(value, str):
+        return value
+    path = PurePath(value)
+    is_file = path.suffix[1:].isalpha()
+    return path.name if path.is_absolute() or is_file else value
 
 
 def _failures(totals: SystemTotals, facts: RunFacts) -> str:

@@ -1,10 +1,10 @@
 """The comparison as plain text for a terminal: 120 columns, no colour, the essential columns."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
+from reports.blocks import blocks_of, book_name, pool_name, reference_of_block
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
-from reports.tables import Row, block_of
+from reports.tables import Row
 
 WIDTH = 120
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
@@ -17,23 +17,28 @@ HEADER = (
 
 def table_text(rows: Sequence[Row]) -> str:
     """Return the rows block by block, no line longer than 120 characters."""
-    blocks: list[str] = []
-    for _, group in groupby(rows, key=block_of):
-        blocks.append(_block(list(group)))
+    blocks = [_block(block, rows) for block in blocks_of(rows)]
     if any(map(_is_limited, rows)):
         blocks.append(STAR)
     return "\n\n".join(blocks)
 
 
-def _block(rows: Sequence[Row]) -> str:
-    first = rows[0]
-    reference = next((row.reference for row in rows if row.reference), "none")
+def _block(block: Sequence[Row], rows: Sequence[Row]) -> str:
+    first = block[0]
     title = (
         f"{first.suite} {first.suite_version} ({first.split}), {first.label}, "
-        f"pool {first.pool}; reference: {reference}"
+        f"pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
+        f"reference: {reference_of_block(block)}"
     )
-    lines = aligned([HEADER, *(_cells(row) for row in rows)])
-    return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines))
+    lines = aligned([HEADER, *(_cells(row) for row in block)])
+    return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines, *_pace(block)))
+
+
+def _pace(block: Sequence[Row]) -> list[str]:
+    """Say so where rehearsal workers slept longer or shorter than their latency."""
+    scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
+    times = ", ".join(map(str, scales))
+    return [f"sec: rehearsal latency slept times {times}"] if scales else []
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ HEADER = (
     "calls,steps,depth,latency_s,"
     "pool,data_revision,price_book,box,tokens_reasoning,n_unparsed,"
     "paired_diff,paired_low,paired_high,verdict,reference,min_detectable,split,dates,"
-    "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes,reference_allowed"
+    "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes,reference_allowed,"
+    "pool_sha256,price_book_sha256"
 )
 
 
