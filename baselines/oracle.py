@@ -22,7 +22,7 @@ from harness.execute import execute
 from harness.pool import Pool
 from harness.records import Question, Reply
 from harness.replicate import request_digest
-from harness.solver import as_solver
+from harness.solver import PLACE, as_solver
 from harness.system import Manifest, System, planned
 from harness.workflow import Malformed, Workflow, check
 
@@ -36,9 +36,11 @@ ORACLE = Manifest(
     uses_targets=True,
     deviations=(
         "the best of an enumerated set of plans (baselines/plan_set.py), not of all plans",
-        "chosen by sampling (8 draws); plans that start badly are dropped, so it errs low",
-        "on recorded replies: single workers only, realised on one recorded reply: an upper bound",
     ),
+    on_label={
+        "rehearsal": "chosen by sampling (8 draws); drops plans that start badly, so it errs low",
+        "recorded": "single workers only, realised on one recorded reply: an upper bound",
+    },
 )
 
 FIRST_SEED = 1_000_000_000
@@ -222,4 +224,4 @@ def oracle_system(choices: Mapping[str, Choice]) -> System:
 @solver
 def oracle(plans: str, pool: str | None = None) -> Solver:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
-    return as_solver(oracle_system(read_plans(Path(plans))), pool)
+    return as_solver(oracle_system(read_plans(PLACE.get().log_dir / plans)), pool)

@@ -16,10 +16,8 @@ from harness.pool_file import PoolSpec
 from harness.records import Question
 
 
-def make_plans(
-    path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText
-) -> dict[str, str]:
-    """Choose a plan for every question that has none yet; return the oracle solver's arguments.
+def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
+    """Choose a plan for every question that has none yet, and write each one down.
 
     On a recorded pool there is one draw, so the choice is realised: see `baselines.oracle`.
     """
@@ -43,4 +41,3 @@ def make_plans(
     if missing:
         path.parent.mkdir(parents=True, exist_ok=True)
         anyio.run(choose_all)
-    return {"plans": str(path)}

@@ -17,9 +17,6 @@ from typing import Any
 
 from harness.errors import PodiumError, UserError
 
-PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
-DEMO_QUESTIONS = 20
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 after one sentence when the user can fix something."""
@@ -29,9 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PodiumError as error:
         print(f"podium: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"podium: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
         return 130
@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def catalogue() -> Any:
     """Return every part that can be named: the only place where all spokes meet."""
+    import_module("suites._registry")  # it also says where imported recordings come from
+
     from baselines import SYSTEMS as BASELINES
     from conductor import SYSTEMS as CONDUCTORS
     from harness.compose import Catalogue
@@ -102,7 +104,7 @@ def run_command(args: argparse.Namespace) -> int:
     for reason in outcome.trouble:
         print(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
-        print("podium: run the same command again to ask only these questions.", file=sys.stderr)
+        print("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
         return 1
     print(f"Logs are in {args.log_dir}; now: podium report {args.log_dir}")
     return 0
@@ -112,7 +114,8 @@ def report_command(args: argparse.Namespace) -> int:
     """Write table.md, table.csv, table.json and plot.png from logs alone."""
     from reports.report import write_report
 
-    out = args.out or args.dirs[0] / "report"
+    first = args.dirs[0]
+    out = args.out or (first.parent if first.is_file() else first) / "report"
     report = write_report(args.dirs, out)
     print(report.text)
     print(f"Written to {out}: {', '.join(path.name for path in report.files)}")
@@ -228,7 +231,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     demo = command("demo", demo_command)
     demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
-    demo.add_argument("--limit", type=int, default=DEMO_QUESTIONS, help="questions per suite")
+    demo.add_argument("--limit", type=int, default=20, help="questions per suite")
     _run_arguments(command("run", run_command))
     report = command("report", report_command)
     report.add_argument(
@@ -275,24 +278,22 @@ def _run_arguments(run: argparse.ArgumentParser) -> None:
         "--log-dir",
         type=Path,
         required=True,
-        help="the experiment: new, or one to resume or extend",
+        help="an experiment: new, or to resume",
     )
     run.add_argument("--limit", type=int, help="first N questions (all)")
-    run.add_argument("--epochs", type=int, default=1, help="times each question is asked (1)")
-    run.add_argument(
-        "--seed", type=int, default=0, help="seed of random controls and rehearsal workers (0)"
-    )
-    run.add_argument("--split", default="eval", help="train, validation or eval (eval)")
+    run.add_argument("--epochs", type=int, help="times each question is asked (1)")
+    run.add_argument("--seed", type=int, help="seed of random controls and rehearsal workers (0)")
+    run.add_argument("--split", help="train, validation or eval (eval)")
     run.add_argument("--max-usd", type=_dollars, help="stop cleanly before spending more than this")
     run.add_argument("--box", help="sandbox for suites that run programs (see podium doctor)")
     run.add_argument(
         "--time-scale",
         type=float,
-        default=0.01,
         help="rehearsal latency is slept times this (0.01)",
     )
     run.add_argument(
         "--display",
         default="line",
-        help="progress: line (ours), or Inspect's full, rich, plain, none",
+        choices=("line", "full", "rich", "plain", "none"),
+        help="progress: line is ours, the others are Inspect's (line)",
     )

@@ -7,21 +7,22 @@ this file imports no spoke. Everything that can be refused is refused here, befo
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from inspect_ai import Task
 from inspect_ai.solver import Solver
 
-from harness.cassette import open_cassette
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
 from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
+from harness.recordings import prompts_recorded
 from harness.suite import Split, Suite
 from harness.system import Manifest
-from harness.task import as_task, pick
+from harness.task import as_task
 
 SINGLE = "single"
 ANY_SINGLE = "single:<worker>"
@@ -54,15 +55,46 @@ class Request:
     pool: str
     log_dir: Path
     limit: int | None = None
-    epochs: int = 1
-    seed: int = 0
-    split: Split = "eval"
+    """First questions of each suite. This and the next four: None is what the experiment has, or
+    for a new one the default."""
+    epochs: int | None = None
+    seed: int | None = None
+    split: Split | None = None
+    time_scale: float | None = None
     max_usd: Decimal | None = None
     box: str | None = None
-    time_scale: float = 0.01
     selection_limit: int = 40
     """Train questions on which `best-single` is chosen."""
     display: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The part of a request that the experiment may already have decided."""
+
+    limit: int | None = None
+    epochs: int = 1
+    seed: int = 0
+    split: Split = "eval"
+    time_scale: float = 0.01
+
+
+def extent(request: Request, stored: Experiment | None) -> Extent:
+    """Return what a run is to cover: as asked, else as stored, else the defaults.
+
+    UserError for numbers that leave nothing to ask or cannot be slept.
+    """
+    old = Extent()
+    if stored:
+        split = cast(Split, stored.split)
+        old = Extent(stored.limit, stored.epochs, stored.seed, split, stored.time_scale)
+    asked = {name: getattr(request, name) for name in Extent.__dataclass_fields__}
+    made = replace(old, **{name: value for name, value in asked.items() if value is not None})
+    if made.epochs < 1:
+        raise UserError(f"--epochs must be at least 1, not {made.epochs}.")
+    if not 0 <= made.time_scale < inf:
+        raise UserError(f"--time-scale must be 0 or a positive number, not {made.time_scale}.")
+    return made
 
 
 def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:
@@ -74,14 +106,6 @@ def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:
             raise UserError(f"There is no suite {name!r}; known suites: {known}.")
         suites.append(catalogue.suites[name])
     return suites
-
-
-def refuse_empty(suites: Sequence[Suite[Any]], request: Request) -> None:
-    """Raise UserError for a split, limit or number of epochs that leaves nothing to ask."""
-    if request.epochs < 1:
-        raise UserError(f"--epochs must be at least 1, not {request.epochs}.")
-    for suite in suites:
-        pick(suite, request.split, request.limit)
 
 
 def chosen_systems(request: Request, catalogue: Catalogue, spec: PoolSpec) -> list[str]:
@@ -114,7 +138,7 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     if name == PROMPTED and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     alone = catalogue.systems[manifest_key(name)].recorded
-    if spec.label == "recorded" and not alone and not _prompts_recorded(spec):
+    if spec.label == "recorded" and not alone and not prompts_recorded(spec):
         return (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
@@ -122,11 +146,6 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     if name == ORACLE and spec.label == "live":
         return f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
     return None
-
-
-def _prompts_recorded(spec: PoolSpec) -> bool:
-    tapes = {str(worker.args.get("cassette", "")) for worker in spec.workers}
-    return all(open_cassette(tape).prompts_recorded for tape in tapes)
 
 
 def _default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
@@ -144,16 +163,9 @@ def manifest_key(system: str) -> str:
     return ANY_SINGLE if system.startswith(f"{SINGLE}:") else system
 
 
-def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str], epochs: int) -> None:
-    """Raise UserError for a missing key, server, price or recording, and say how many there are."""
+def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
+    """Raise UserError for a missing key, server or price, and say how many there are."""
     found = problems(spec, book, conductor=PROMPTED in systems)
-    for worker in spec.workers if spec.label == "recorded" and not found else ():
-        recorded = open_cassette(str(worker.args.get("cassette", ""))).epochs
-        if epochs > recorded:
-            found.append(
-                f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
-                f"{recorded} epoch{'s' if recorded > 1 else ''}."
-            )
     if found:
         more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
         raise UserError(f"{found[0]}{more}")
@@ -175,18 +187,17 @@ def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]
 def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Facts") -> Task:
     """Return the Inspect task of one entry, with everything a report needs in its header."""
     suite = catalogue.suites[row.suite]
-    task = as_task(
+    box_name = facts.box_name if suite.needs_box else None
+    notes = _label_notes(catalogue.systems[manifest_key(row.system)], facts.spec)
+    return as_task(
         suite,
         split=facts.split,
         epochs=experiment.epochs,
         box=facts.box if suite.needs_box else None,
-        solver=catalogue.solver(row.solver, {**row.args, "pool": experiment.pool}),
+        solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
         name=task_name(row.suite, row.system, facts.purpose),
-        metadata=header(
-            row, experiment, replace(facts, box_name=facts.box_name if suite.needs_box else None)
-        ),
+        metadata=header(row, experiment, replace(facts, box_name=box_name, notes=tuple(notes))),
     )
-    return task
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +211,14 @@ class Facts:
     """`eval`, or `selection` for calls that only choose the best single worker."""
     box: Any | None = None
     box_name: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _label_notes(manifest: Manifest, spec: PoolSpec) -> list[str]:
+    """Return the footnotes that depend on where replies come from."""
+    notes = [manifest.on_label[spec.label]] if spec.label in manifest.on_label else []
+    replayed = spec.label == "recorded" and not prompts_recorded(spec)
+    return [*notes, "prompt not recorded"] if replayed else notes
 
 
 def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
@@ -207,7 +226,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
     return {
         "system": row.system,
         "args": dict(row.args),
-        "notes": list(row.notes),
+        "notes": [*row.notes, *facts.notes],
         "uses_targets": row.uses_targets,
         "reference_allowed": row.reference_allowed,
         "purpose": facts.purpose,

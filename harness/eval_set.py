@@ -5,13 +5,15 @@ was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports succes
 failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
 """
 
+import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from logging import LogRecord, getLogger
 from pathlib import Path
+from sys import maxsize
 from typing import Any, cast
 
 from inspect_ai import Task
@@ -19,6 +21,7 @@ from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnk
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
 
+from harness.logs import newest_logs
 from harness.prices import Book
 from harness.progress import progress_line
 from harness.spend import SPEND, Spend
@@ -59,7 +62,7 @@ def run_tasks(
     spend = Spend(book=book, limit=settings.max_usd, spent=settings.already_spent)
     token = SPEND.set(spend)
     ours = settings.display == "line"
-    shown = progress_line(settings.title, _pairs(tasks, settings.limit)) if ours else nullcontext()
+    shown = _progress(tasks, settings) if ours else nullcontext()
     try:
         with shown, _without_a_false_alarm():
             _, logs = inspect_eval_set(
@@ -85,10 +88,25 @@ def run_tasks(
     return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
 
 
-def _pairs(tasks: Sequence[Task], limit: int | None) -> int:
-    """Return how many (question, epoch) pairs tasks will answer."""
-    sizes = ((len(task.dataset), task.epochs or 1) for task in tasks)
-    return sum(min(size, limit or size) * epochs for size, epochs in sizes)
+def answered(log_dir: Path) -> Counter[str]:
+    """Return how many (question, epoch) pairs of each task a directory's logs have answered."""
+    done: Counter[str] = Counter()
+    for path in newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ():
+        name = read_eval_log(str(path), header_only=True).eval.task
+        summaries = read_eval_log_sample_summaries(str(path))
+        done[name] = sum(one.completed and not one.error for one in summaries)
+    return done
+
+
+def _progress(tasks: Sequence[Task], settings: Settings) -> AbstractContextManager[None]:
+    """Return a line over all pairs of a run, those of earlier attempts already counted."""
+    sizes = {
+        str(task.name): min(len(task.dataset), settings.limit or maxsize) * (task.epochs or 1)
+        for task in tasks
+    }
+    before = answered(settings.log_dir)
+    done = sum(min(before[name], size) for name, size in sizes.items())
+    return progress_line(settings.title, sum(sizes.values()), done)
 
 
 @contextmanager
@@ -113,10 +131,16 @@ def trouble(logs: Sequence[EvalLog]) -> tuple[str, ...]:
         if log.status == "success":
             continue
         summaries = read_eval_log_sample_summaries(log.location) if log.location else []
-        reasons.update(summary.error for summary in summaries if summary.error)
+        reasons.update(_sentence(summary.error) for summary in summaries if summary.error)
         if log.error and not any(summary.error for summary in summaries):
-            reasons[log.error.message] += 1
+            reasons[_sentence(log.error.message)] += 1
     return tuple(f"{reason} ({count} questions)" for reason, count in reasons.most_common())
+
+
+def _sentence(error: str) -> str:
+    """Return what an exception said: Inspect keeps its repr, `WorkerError('...')`."""
+    said = re.fullmatch(r"\w+\((['\"])(.*)\1\)", error, re.DOTALL)
+    return said.group(2) if said else error
 
 
 def mean_score(log: EvalLog) -> float | None:

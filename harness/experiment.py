@@ -5,8 +5,12 @@ epochs, and resume it; another pool, seed, sandbox or suite version is a differe
 refused, because its rows could not be compared. The record is `DIR/experiment.json`.
 """
 
-from collections.abc import Mapping
+import fcntl
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,7 +56,11 @@ class Experiment:
     """The identity and extent of one log directory."""
 
     pool: str
+    """The pool's name; where its file lies is nobody's business a week later."""
     pool_sha256: str
+    recordings: Mapping[str, str]
+    """sha256 of each cassette that a recorded pool replays."""
+    book_sha256: str
     seed: int
     split: str
     box: str | None
@@ -60,34 +68,51 @@ class Experiment:
     limit: int | None
     epochs: int
     suite_versions: Mapping[str, str]
+    data_revisions: Mapping[str, str]
     entries: tuple[Entry, ...]
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":
         """Return this experiment extended by `new`; UserError when they cannot share a table."""
-        for field in ("pool", "pool_sha256", "seed", "split", "time_scale"):
+        for field in IDENTITY:
             _same(field, getattr(self, field), getattr(new, field))
         if self.box and new.box:
             _same("box", self.box, new.box)
         for suite in self.suite_versions.keys() & new.suite_versions.keys():
             _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
+            _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
+        _not_less("limit", self.limit or inf, new.limit or inf)
+        _not_less("epochs", self.epochs, new.epochs)
         entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
-        limits = (self.limit, new.limit)
         return replace(
             self,
             box=self.box or new.box,
-            limit=None if None in limits else max(limit for limit in limits if limit),
-            epochs=max(self.epochs, new.epochs),
+            limit=new.limit,
+            epochs=new.epochs,
             suite_versions={**self.suite_versions, **new.suite_versions},
+            data_revisions={**self.data_revisions, **new.data_revisions},
             entries=tuple(entries.values()),
         )
 
 
+IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
 _FILE = TypeAdapter(Experiment)
 
 
-def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return the experiment of a directory with `new` added, and write it down.
+@contextmanager
+def locked(log_dir: Path) -> Generator[None]:
+    """Hold a directory for one run; UserError when another run of this machine holds it."""
+    log_dir.mkdir(parents=True, exist_ok=True)
+    handle = os.open(log_dir, os.O_RDONLY)
+    try:
+        _lock(handle, log_dir)
+        yield
+    finally:
+        os.close(handle)
+
+
+def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
+    """Return the experiment of a directory with `new` added, and write nothing.
 
     UserError when the directory holds another experiment or files that are not ours.
     """
@@ -97,16 +122,39 @@ def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
             f"{log_dir} is not empty and holds no podium experiment; name another --log-dir."
         )
     try:
-        experiment = stored.joined(new) if stored else new
+        return stored.joined(new) if stored else new
     except UserError as error:
         raise UserError(
             f"{log_dir} holds another experiment: {error}; name another --log-dir."
         ) from None
+
+
+def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
+    """Return the experiment of a directory with `new` added, and write it down.
+
+    Raises what `check_experiment` raises.
+    """
+    experiment = check_experiment(log_dir, new)
     log_dir.mkdir(parents=True, exist_ok=True)
+    _write(log_dir, experiment)
+    return experiment
+
+
+def note_versions(log_dir: Path, versions: Mapping[str, str]) -> None:
+    """Write the suite versions of logs that were graded again, so that the run can be resumed."""
+    for path in sorted(log_dir.rglob(FILE)):
+        experiment = read_experiment(path.parent)
+        assert experiment is not None, "rglob has just found it"
+        known = {
+            suite: versions.get(suite, old) for suite, old in experiment.suite_versions.items()
+        }
+        _write(path.parent, replace(experiment, suite_versions=known))
+
+
+def _write(log_dir: Path, experiment: Experiment) -> None:
     scratch = log_dir / f"{FILE}.new"
     scratch.write_bytes(_FILE.dump_json(experiment, indent=1) + b"\n")
     scratch.replace(log_dir / FILE)
-    return experiment
 
 
 def read_experiment(log_dir: Path) -> Experiment | None:
@@ -123,6 +171,19 @@ def read_experiment(log_dir: Path) -> Experiment | None:
             f"{path} is damaged or of another version of podium (field {where}: {first['msg']}); "
             "restore it or name another --log-dir."
         ) from error
+
+
+def _lock(handle: int, log_dir: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"Another podium run is writing to {log_dir}; wait for its end.") from None
+
+
+def _not_less(field: str, stored: float, asked: float) -> None:
+    if asked < stored:
+        said = "all questions" if stored == inf else f"--{field} {stored}"
+        raise UserError(f"it has {said}; leave --{field} out or raise it")
 
 
 def _same(field: str, stored: object, asked: object) -> None:

@@ -13,6 +13,7 @@ from harness.ledger import spent_in
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
+from harness.solver import PLACE, Place
 from harness.suite import Split, Suite
 
 
@@ -22,8 +23,8 @@ class Controls:
 
     choose: Callable[[Mapping[str, float]], str]
     """Accuracy per worker, in pool order -> the best single worker."""
-    make_plans: Callable[..., Mapping[str, Any]]
-    """(path, questions, pool, grade) -> the oracle solver's arguments, after making its plans."""
+    make_plans: Callable[..., None]
+    """(path, questions, pool, grade): write the oracle's plans that are still missing."""
     opened: Callable[[Path, Suite[Any], int], object]
     """Called when questions of an `eval` split are about to be asked, to write it down."""
 
@@ -55,7 +56,11 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         box=job.box,
         box_name=job.box_name,
     )
-    tasks = [task_of(row, experiment, job.catalogue, facts) for row in experiment.entries]
+    token = PLACE.set(Place(log_dir=job.request.log_dir, spec=job.spec))
+    try:
+        tasks = [task_of(row, experiment, job.catalogue, facts) for row in experiment.entries]
+    finally:
+        PLACE.reset(token)
     limit = job.request.max_usd
     settings = Settings(
         log_dir=log_dir,

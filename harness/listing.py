@@ -56,6 +56,7 @@ def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:
         f"  recorded    {'runs' if manifest.recorded else 'cannot run'} on recorded replies",
         f"  targets     {'seen: a labelled control' if manifest.uses_targets else 'never seen'}",
         *(f"  deviation   {deviation}" for deviation in manifest.deviations),
+        *(f"  {label:<11} {note}" for label, note in manifest.on_label.items()),
         "",
         fill(manifest.summary, WIDTH),
     ]

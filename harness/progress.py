@@ -42,12 +42,12 @@ def tick() -> None:
 
 
 @contextmanager
-def progress_line(title: str, total: int) -> Generator[None]:
-    """Show one line while Inspect works; `total` counts what earlier attempts have answered too."""
+def progress_line(title: str, total: int, done: int = 0) -> Generator[None]:
+    """Show one line while Inspect works; `done` is what earlier attempts have answered."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
-    bar.add_task(title, total=total)
-    token = LINE.set(Line(title, total, bar))
+    bar.add_task(title, total=total, completed=done)
+    token = LINE.set(Line(title, total, bar, done))
     try:
         if bar.console.is_terminal:
             bar.start()

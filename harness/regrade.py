@@ -17,6 +17,7 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.scorer import Score
 
 from harness.errors import UserError
+from harness.experiment import note_versions
 from harness.logs import newest_logs, read_log, run_facts
 from harness.records import Question
 from harness.solver import PODIUM
@@ -137,4 +138,6 @@ def regrade_dir(
     results = [
         regrade(log, suite, box if suite.needs_box else None, everything) for log, suite in work
     ]
+    if everything:
+        note_versions(log_dir, {suite.name: suite.version for _, suite in work})
     return [result for result in results if result is not None]

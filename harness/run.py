@@ -14,18 +14,28 @@ from harness.compose import (
     ORACLE,
     SINGLE,
     Catalogue,
+    Extent,
     Request,
     chosen_suites,
     chosen_systems,
     entry,
-    refuse_empty,
+    extent,
     refuse_unready,
 )
-from harness.eval_set import Outcome
-from harness.experiment import Entry, Experiment, open_experiment, task_name
+from harness.eval_set import Outcome, answered
+from harness.experiment import (
+    Entry,
+    Experiment,
+    check_experiment,
+    locked,
+    open_experiment,
+    read_experiment,
+    task_name,
+)
 from harness.job import Controls, Job, run_entries
-from harness.pool_file import read_pool
-from harness.prices import read_book
+from harness.pool_file import PoolSpec, read_pool
+from harness.prices import Book, read_book
+from harness.recordings import recordings, refuse_unrecorded
 from harness.records import Question
 from harness.regrade import regrade_dir
 from harness.selection import choose_in_hindsight, choose_on_train, single_entries
@@ -40,48 +50,63 @@ ON_BEST = ("self-consistency", BEST_SINGLE)
 def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     """Run a request to its end or to the point where it can be resumed.
 
-    Raises UserError, before the first call, for everything that can be known to fail.
+    Raises UserError, before the first call and before anything is written, for everything that can
+    be known to fail.
     """
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
     suites = chosen_suites(request, catalogue)
     systems = chosen_systems(request, catalogue, spec)
-    refuse_unready(spec, book, systems, request.epochs)
-    refuse_empty(suites, request)
-    blank = _experiment(request, spec.sha256, suites)
+    refuse_unready(spec, book, systems)
+    scope = extent(request, read_experiment(request.log_dir))
+    for suite in suites:
+        refuse_unrecorded(spec, pick(suite, scope.split, scope.limit), scope.epochs)
     box_name = _box_name(request, spec.label, suites)
-    box = catalogue.open_box(box_name) if box_name else None
-    experiment = open_experiment(request.log_dir, replace(blank, box=box_name))
-    if experiment.box != box_name:  # suites of an earlier run grade in a box
-        box = catalogue.open_box(cast(str, experiment.box))
-    grown = replace(request, limit=experiment.limit, epochs=experiment.epochs)
-    job = Job(grown, catalogue, controls, spec, book, experiment.box, box)
+    if box_name:
+        catalogue.open_box(box_name)
+    asked = replace(_experiment(scope, spec, book, suites), box=box_name)
+    check_experiment(request.log_dir, asked)
+    with locked(request.log_dir):
+        experiment = open_experiment(request.log_dir, asked)
+        box = catalogue.open_box(experiment.box) if experiment.box else None
+        job = Job(request, catalogue, controls, spec, book, experiment.box, box)
+        return _run(job, suites, systems, experiment)
+
+
+def _run(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> Outcome:
+    log_dir = job.request.log_dir
     experiment = _with_entries(job, suites, systems, experiment)
-    if request.split == "eval":
-        for suite in suites:
-            controls.opened(request.log_dir, suite, len(pick(suite, "eval", experiment.limit)))
-    if any(request.log_dir.glob("*.eval")):
-        regrade_dir(request.log_dir, catalogue.suites, job.box)  # what we failed to grade last time
-    outcome = run_entries(job, experiment, request.log_dir)
+    if any(log_dir.glob("*.eval")):
+        regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
+    _note_openings(job, experiment)
+    _make_plans(job, experiment)
+    outcome = run_entries(job, experiment, log_dir)
     late = [suite for suite in suites if _is_chosen_late(suite, systems, experiment)]
     if late and outcome.finished:
-        chosen = tuple(choose_in_hindsight(job, suite, outcome.logs) for suite in late)
-        experiment = open_experiment(request.log_dir, replace(experiment, entries=chosen))
-        outcome = run_entries(job, experiment, request.log_dir)
+        chosen = tuple(choose_in_hindsight(job, suite, experiment, outcome.logs) for suite in late)
+        experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
+        outcome = run_entries(job, experiment, log_dir)
     return outcome
 
 
-def _experiment(request: Request, pool_sha256: str, suites: Sequence[Suite[Any]]) -> Experiment:
+def _experiment(
+    scope: Extent, spec: PoolSpec, book: Book, suites: Sequence[Suite[Any]]
+) -> Experiment:
     return Experiment(
-        pool=request.pool,
-        pool_sha256=pool_sha256,
-        seed=request.seed,
-        split=request.split,
+        pool=spec.name,
+        pool_sha256=spec.sha256,
+        recordings=recordings(spec),
+        book_sha256=book.sha256,
+        seed=scope.seed,
+        split=scope.split,
         box=None,
-        time_scale=request.time_scale,
-        limit=request.limit,
-        epochs=request.epochs,
+        time_scale=scope.time_scale,
+        limit=scope.limit,
+        epochs=scope.epochs,
         suite_versions={suite.name: suite.version for suite in suites},
+        data_revisions={suite.name: suite.data_revision for suite in suites},
         entries=(),
     )
 
@@ -107,12 +132,12 @@ def _with_entries(
     made: list[Entry] = []
     for suite in suites:
         for system in systems:
-            if task_name(suite.name, system) in stored and system != ORACLE:
+            if task_name(suite.name, system) in stored:
                 continue
             if system == BEST_SINGLE and suite.name not in best:
                 made.extend(single_entries(job, suite))  # who is best will be seen in hindsight
                 continue
-            args = _arguments(job, suite, system, best.get(suite.name, {}))
+            args = _arguments(job, suite, system, best.get(suite.name, {}), experiment.seed)
             made.append(entry(suite.name, system, job.catalogue, args))
     return open_experiment(job.request.log_dir, replace(experiment, entries=tuple(made)))
 
@@ -123,27 +148,49 @@ def _is_chosen_late(suite: Suite[Any], systems: Sequence[str], experiment: Exper
 
 
 def _arguments(
-    job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any]
+    job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any], seed: int
 ) -> Mapping[str, Any]:
     if system.startswith(f"{SINGLE}:"):
         return {"worker": system.partition(":")[2]}
     if system == BEST_SINGLE:
         return best
     if system == ORACLE:
-        return _oracle(job, suite)
+        return {"plans": _plans(suite.name)}
     takes = job.catalogue.parameters(job.catalogue.systems[system].solver)
-    offered = {"seed": job.request.seed}
+    offered: dict[str, Any] = {"seed": seed}
     if system in ON_BEST and best:
         offered["worker"] = best["worker"]
     return {name: value for name, value in offered.items() if name in takes}
 
 
-def _oracle(job: Job, suite: Suite[Any]) -> Mapping[str, Any]:
+def _plans(suite: str) -> str:
+    """Return where a suite's plans lie, below the log directory."""
+    return f"{ORACLE}/{suite}.json"
+
+
+def _make_plans(job: Job, experiment: Experiment) -> None:
     """Make the oracle's missing plans, outside the eval: they are no spend of any system."""
+    for row in experiment.entries:
+        if row.system != ORACLE:
+            continue
+        suite = job.catalogue.suites[row.suite]
 
-    def grade(question: Question, reply: str) -> float:
-        return suite.grade(question, reply, job.box_for(suite)).value
+        def grade(question: Question, reply: str, suite: Suite[Any] = suite) -> float:
+            return suite.grade(question, reply, job.box_for(suite)).value
 
-    questions = pick(suite, job.request.split, job.request.limit)
-    path = job.request.log_dir / ORACLE / f"{suite.name}.json"
-    return job.controls.make_plans(path, questions, job.spec, grade)
+        questions = pick(suite, cast(Any, experiment.split), experiment.limit)
+        path = job.request.log_dir / _plans(suite.name)
+        job.controls.make_plans(path, questions, job.spec, grade)
+
+
+def _note_openings(job: Job, experiment: Experiment) -> None:
+    """Write down which eval questions are about to be asked; a run with nothing left opens none."""
+    if experiment.split != "eval":
+        return
+    done = answered(job.request.log_dir)
+    for name in experiment.suite_versions:
+        suite = job.catalogue.suites[name]
+        size = len(pick(suite, "eval", experiment.limit))
+        rows = [row for row in experiment.entries if row.suite == name]
+        if any(done[row.name] < size * experiment.epochs for row in rows):
+            job.controls.opened(job.request.log_dir, suite, size)

@@ -6,7 +6,7 @@ row, and made once: a resumed run takes the choice from the experiment.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from inspect_ai.log import EvalLog
 
@@ -16,7 +16,8 @@ from harness.eval_set import mean_score
 from harness.experiment import Entry, Experiment, open_experiment
 from harness.job import Job, run_entries
 from harness.solver import PODIUM
-from harness.suite import Suite
+from harness.suite import Split, Suite
+from harness.task import pick
 
 SELECTION = "selection"
 
@@ -24,8 +25,12 @@ SELECTION = "selection"
 def choose_on_train(
     job: Job, suites: Sequence[Suite[Any]], experiment: Experiment
 ) -> dict[str, dict[str, Any]]:
-    """Return `best_single` arguments per suite name, for suites that have a train split."""
-    teachable = [suite for suite in suites if "train" in suite.splits]
+    """Return `best_single` arguments per suite name, for suites that have a train split.
+
+    None for an experiment *on* the train split: a choice on the exam itself is one in hindsight.
+    """
+    exam = experiment.split
+    teachable = [suite for suite in suites if "train" in suite.splits and exam != "train"]
     if not teachable:
         return {}
     limit = job.request.selection_limit
@@ -37,6 +42,7 @@ def choose_on_train(
         epochs=1,
         entries=rows,
         suite_versions={suite.name: suite.version for suite in teachable},
+        data_revisions={suite.name: suite.data_revision for suite in teachable},
     )
     log_dir = job.request.log_dir / SELECTION
     outcome = run_entries(job, open_experiment(log_dir, plan), log_dir, purpose=SELECTION)
@@ -53,15 +59,17 @@ def choose_on_train(
     }
 
 
-def choose_in_hindsight(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> Entry:
+def choose_in_hindsight(
+    job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
+) -> Entry:
     """Return best-single as chosen on the exam itself: labelled, and never the reference row."""
     args = {
         "worker": job.controls.choose(accuracies(job, suite, logs)),
         "chosen_on": "hindsight",
-        "n": len(suite.load(job.request.split)[: job.request.limit]),
+        "n": len(pick(suite, cast(Split, experiment.split), experiment.limit)),
     }
     made = entry(suite.name, BEST_SINGLE, job.catalogue, args)
-    notes = (*made.notes, "chosen in hindsight: this suite has no train split")
+    notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")
     return replace(made, notes=notes, reference_allowed=False)
 
 

@@ -8,13 +8,15 @@ A solver made this way fills absent model roles from `pool` (the name of a pool 
 Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
 """
 
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from inspect_ai.model import ChatMessageAssistant, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState
 
 from harness.pool import active_pool
-from harness.pool_file import read_pool
+from harness.pool_file import PoolSpec, read_pool
 from harness.records import Answer, Question
 from harness.system import System
 
@@ -22,12 +24,30 @@ PODIUM = "podium"
 """The key of podium's own facts in the metadata of logs and samples."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run stands while its solvers are made.
+
+    A solver's arguments are its identity when a run is resumed. So they hold names, and what the
+    names mean (a pool file's content, a folder) comes from here: a moved directory stays the same.
+    """
+
+    log_dir: Path = Path()
+    """Relative file arguments are found below it."""
+    spec: PoolSpec | None = None
+    """The pool of the run; its name means this content."""
+
+
+PLACE: ContextVar[Place] = ContextVar("podium_place", default=Place())  # noqa: B039 - it is frozen
+
+
 def as_solver(system: System, pool: str | None = None) -> Solver:
     """Return the Inspect solver that lets a system answer each sample.
 
     The pool file is read here, so an unknown pool is refused before any sample starts.
     """
-    spec = read_pool(pool) if pool else None
+    known = PLACE.get().spec
+    spec = known if known and known.name == pool else read_pool(pool) if pool else None
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         answer = await system(question_of(state).sealed(), active_pool(spec, state.epoch))

@@ -4,8 +4,8 @@ A system sees a sealed question and a pool, and returns an answer. It never sees
 or a grader. `harness/solver.py` turns it into an Inspect solver.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.execute import Budget, execute
@@ -43,6 +43,8 @@ class Manifest:
     uses_targets: bool = False
     """True for labelled controls that look at targets (oracle); never comparable as a method."""
     deviations: tuple[str, ...] = ()
+    on_label: Mapping[str, str] = field(default_factory=dict[str, str])
+    """A footnote for pools of one label only: `recorded` or `rehearsal`."""
 
 
 def planned(plan: Plan, budget: Budget | None = None) -> System:
