@@ -22,6 +22,10 @@ SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAM
 They are asked for a connection instead of being constructed, which could start a server."""
 
 
+IN_PROCESS = {"hf": "transformers"}
+"""Providers whose construction loads weights, with the package they need: looked up, not built."""
+
+
 def problems(spec: PoolSpec, book: Book, conductor: bool = True) -> list[str]:
     """Return every reason why this pool cannot be run and paid for, one sentence each."""
     found: list[str] = []
@@ -68,6 +72,13 @@ def package_problems() -> list[str]:
 def _model_problems(slot: WorkerSpec) -> Iterator[str]:
     if slot.provider in SERVED:
         yield from _server_problems(slot, SERVED[slot.provider])
+        return
+    if slot.provider in IN_PROCESS:
+        if util.find_spec(IN_PROCESS[slot.provider]) is None:
+            yield (
+                f"Worker {slot.name!r} ({slot.model}) runs in this process: install the train "
+                "extra (pip install '.[train]')."
+            )
         return
     try:
         slot_model(slot)

@@ -1,14 +1,16 @@
 """The command line: what it refuses, in one sentence each, and that nothing was touched."""
 
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from scripted import script
 
 from harness.cli import build_parser, main
 
 LIVE = """
-label = "live"
+label = "{label}"
 prices = "{prices}"
 [[workers]]
 name = "ada"
@@ -68,7 +70,8 @@ def test_recorded_replies_refuse_systems_they_cannot_serve(
 
 def live_pool(tmp_path: Path, model: str, prices: str = "list-2026-11-21") -> Path:
     path = tmp_path / "pool.toml"
-    path.write_text(LIVE.format(model=model, prices=prices))
+    label = "rehearsal" if model.startswith("rehearsal/") else "live"
+    path.write_text(LIVE.format(model=model, prices=prices, label=label))
     return path
 
 
@@ -78,8 +81,18 @@ def live_pool(tmp_path: Path, model: str, prices: str = "list-2026-11-21") -> Pa
         pytest.param("openai/gpt-5", "OPENAI_API_KEY", id="missing-key"),
         pytest.param("olympus/zeus", "olympus", id="unknown-provider"),
         pytest.param("rehearsal/zeus", "zeus", id="unknown-model"),
-        pytest.param("rehearsal/abacus", "has no price: add 'rehearsal/abacus'", id="no-price"),
+        pytest.param(
+            script("unpriced", lambda _: "42"), "has no price: add 'scripted/unpriced'", id="price"
+        ),
         pytest.param("vllm/qwen", "set VLLM_BASE_URL=", id="no-server"),
+        pytest.param(
+            "hf/qwen",
+            "install the train extra",
+            id="no-package",
+            marks=pytest.mark.skipif(
+                find_spec("transformers") is not None, reason="the train extra is installed"
+            ),
+        ),
     ],
 )
 def test_a_worker_that_cannot_be_asked_or_paid_is_refused_by_run_and_named_by_doctor(
