@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from harness.rehearsal.chat import Chat
 from harness.rehearsal.evaluate import evaluate
@@ -12,7 +13,7 @@ from harness.rehearsal.reciting import Knows, statements
 from harness.rehearsal.scratch import OutOfReach, Scratch
 from harness.rehearsal.trees import Node
 from harness.rehearsal.understanding import read
-from harness.rehearsal.workers import Worker
+from harness.rehearsal.workers import Facts, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,14 @@ class Attempt:
 
 def knowing(worker: Worker) -> Knows:
     """Return which names a worker knows facts about."""
-    if worker.facts == "all":
+    return _knowing(worker.facts)
+
+
+@cache
+def _knowing(facts: Facts) -> Knows:
+    if facts == "all":
         return lambda name: True
-    common = COMMON if worker.facts == "common" else frozenset[str]()
+    common = COMMON if facts == "common" else frozenset[str]()
     return lambda name: spellings().get(name, name) in common
 
 
@@ -74,7 +80,13 @@ def _first_part(worker: Worker, opened: tuple[str, str], paper: Scratch) -> Atte
 
 def read_problem(worker: Worker, text: str) -> Node | None:
     """Return the calculation in a text, None when there is none this worker can see."""
-    return read(text, worker.stories)
+    return _read(text, worker.stories)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str, stories: bool) -> Node | None:
+    """Read a text once: a calculation is immutable, and workers read the same question again."""
+    return read(text, stories)
 
 
 def agreed(values: Sequence[str | None]) -> str | None:

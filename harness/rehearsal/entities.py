@@ -86,17 +86,40 @@ def _beside(name: str, by: int, planet: bool) -> str | None:
     return by_number(int(elements()[name].known["number"]) + by) if name in elements() else None
 
 
+@cache
+def _names() -> frozenset[str]:
+    return frozenset({*elements(), *planets(), *spellings()})
+
+
+def speaks_of_any(text: str) -> bool:
+    """Say, at little cost, whether a text can mention an element or a planet at all."""
+    low = text.lower()
+    if "element" in low or "planet" in low:
+        return True
+    return not _names().isdisjoint(re.findall("[a-z]+", low))
+
+
+@cache
+def _described() -> re.Pattern[str]:
+    return re.compile(entity_pattern(), re.IGNORECASE)
+
+
+@cache
+def _letter_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    entity = entity_pattern()
+    being, called = (re.compile(form.format(entity=entity), re.I) for form in (_SET, _CALLED))
+    return being, called
+
+
 def letters_set(text: str) -> dict[str, str]:
     """Return letter -> name for letters a text sets for an element or planet."""
-    entity = entity_pattern()
-    found = {m[1]: resolve(m[2]) for m in re.finditer(_SET.format(entity=entity), text, re.I)}
-    found |= {m[2]: resolve(m[1]) for m in re.finditer(_CALLED.format(entity=entity), text, re.I)}
-    known = {*elements(), *planets(), *spellings()}
-    return {letter: name for letter, name in found.items() if name.lower() in known}
+    being, called = _letter_patterns()
+    found = {m[1]: resolve(m[2]) for m in being.finditer(text)}
+    found |= {m[2]: resolve(m[1]) for m in called.finditer(text)}
+    return {letter: name for letter, name in found.items() if name.lower() in _names()}
 
 
 def mentioned(text: str) -> list[str]:
     """Return the names that a text mentions or describes, in order."""
-    found = [resolve(m[0]).lower() for m in re.finditer(entity_pattern(), text, re.IGNORECASE)]
-    known = {*elements(), *planets(), *spellings()}
-    return list(dict.fromkeys(name for name in found if name in known))
+    found = [resolve(m[0]).lower() for m in _described().finditer(text)]
+    return list(dict.fromkeys(name for name in found if name in _names()))

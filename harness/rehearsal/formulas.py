@@ -7,6 +7,7 @@ leaves it, a computing worker that reads it can finish.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from harness.rehearsal.facts import by_symbol, lookup
 from harness.rehearsal.reading import plain
@@ -107,6 +108,7 @@ _COMPOUND = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def find_expression(text: str) -> tuple[str, str] | None:
     """Return (formula's name, expression in numbers) for a question, None when none applies."""
     low = plain(text.translate(_SUBSCRIPTS))
@@ -117,8 +119,10 @@ def find_expression(text: str) -> tuple[str, str] | None:
     asked = " ".join(part for part in re.split(r"(?<=[.?!])\s", low) if "?" in part) or low
     for where in (asked, low):
         for formula in FORMULAS:
+            if not re.search(formula.asked, where):
+                continue
             values = [quantity(low, unit) for unit in formula.needs]
-            if re.search(formula.asked, where) and all(value is not None for value in values):
+            if all(value is not None for value in values):
                 return formula.name, formula.expression.format(*values)
     return None
 

@@ -5,6 +5,7 @@ and a program; nothing here knows what a question asks.
 """
 
 import re
+from functools import lru_cache
 
 UNITS = {
     word: value
@@ -142,6 +143,7 @@ def _as_digits(words: str) -> str:
     return (" and " if " and " in words and len(numbers) > 1 else " ").join(numbers)
 
 
+@lru_cache(maxsize=8192)
 def plain(text: str) -> str:
     r"""Return lower-case text with digits for number words and + - * / ^ for operators.
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from harness.rehearsal.entities import entity_pattern, letters_set, mentioned, resolve
+from harness.rehearsal.entities import entity_pattern, letters_set, mentioned, resolve, speaks_of_any
 from harness.rehearsal.facts import ATTRIBUTES, elements, lookup, planets, spellings
 
 Knows = Callable[[str], bool]
@@ -63,8 +63,11 @@ def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...
     return tuple(found)
 
 
-def statements(text: str, knows: Knows) -> list[str]:
+@lru_cache(maxsize=4096)
+def statements(text: str, knows: Knows) -> tuple[str, ...]:
     """Return what is known of everything a text asks for, as sentences that echo its words."""
+    if not speaks_of_any(text):
+        return ()
     letters = letters_set(text)
     said: list[str] = []
     for attribute, pattern in _phrases(tuple(sorted(letters))):
@@ -75,7 +78,7 @@ def statements(text: str, knows: Knows) -> list[str]:
                 said += _that_of(text, attribute, knows)
     said += _of_it(text, letters, knows)
     said += _basics(text, knows)
-    return list(dict.fromkeys(said))
+    return tuple(dict.fromkeys(said))
 
 
 def _values(
