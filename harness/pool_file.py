@@ -19,6 +19,11 @@ from harness.errors import UserError
 POOLS = Path(__file__).parent / "pools"
 
 Label = Literal["live", "recorded", "rehearsal"]
+"""Where a pool's replies come from. `rehearsal` stays `rehearsal` when it is recorded."""
+
+REPLAYING = "recorded"
+REHEARSING = "rehearsal"
+"""The two providers that call nobody; all others are `live`."""
 
 
 class WorkerSpec(BaseModel):
@@ -50,6 +55,14 @@ class WorkerSpec(BaseModel):
         return self.model.split("/", 1)[0]
 
 
+class _Misplaced(ValueError):
+    """A mistake that only the whole file shows, with the field it is in."""
+
+    def __init__(self, said: str, where: tuple[int | str, ...]) -> None:
+        super().__init__(said)
+        self.where = where
+
+
 class PoolSpec(BaseModel):
     """A pool file, validated."""
 
@@ -59,7 +72,7 @@ class PoolSpec(BaseModel):
     label: Label
     """`live` (real calls), `recorded` (real replies replayed) or `rehearsal` (our own programs)."""
     prices: str
-    """Name of the price book."""
+    """Name of the price book, or the path of one."""
     description: str = ""
     workers: tuple[WorkerSpec, ...] = Field(min_length=1)
     conductor: WorkerSpec | None = None
@@ -69,13 +82,41 @@ class PoolSpec(BaseModel):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Self:
-        names = [worker.name for worker in self.workers]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise ValueError(f"worker name {min(twice)!r} is used twice")
-        if "conductor" in names or "grader" in names:
-            raise ValueError("`conductor` and `grader` are roles of their own, not worker names")
+        names = self.names
+        for index, name in enumerate(names):
+            where = ("workers", index, "name")
+            if name in names[:index]:
+                raise _Misplaced(f"worker name {name!r} is used twice", where)
+            if name in ("conductor", "grader"):
+                said = "`conductor` and `grader` are roles of their own, not worker names"
+                raise _Misplaced(said, where)
+        if self.conductor and self.conductor.name != "conductor":
+            said = f"a conductor is always named 'conductor', not {self.conductor.name!r}"
+            raise _Misplaced(said, ("conductor", "name"))
         return self
+
+    @model_validator(mode="after")
+    def _label_is_true(self) -> Self:
+        for index, worker in enumerate(self.workers):
+            self._refuse_provider(worker, ("workers", index, "model"))
+        if self.conductor:
+            self._refuse_provider(self.conductor, ("conductor", "model"))
+        return self
+
+    def _refuse_provider(self, slot: WorkerSpec, where: tuple[int | str, ...]) -> None:
+        wanted = {
+            "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
+            "recorded": "`recorded/` workers",
+            "live": "workers of real providers",
+        }[self.label]
+        fits = {
+            "rehearsal": slot.provider in (REHEARSING, REPLAYING),
+            "recorded": slot.provider == REPLAYING,
+            "live": slot.provider not in (REHEARSING, REPLAYING),
+        }[self.label]
+        if not fits:
+            said = f"a pool labelled {self.label!r} has {wanted} only, not {slot.model!r}"
+            raise _Misplaced(said, where)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +138,10 @@ class PoolSpec(BaseModel):
 
 
 def read_pool(name: str) -> PoolSpec:
-    """Read a pool by name (harness/pools) or by path; UserError names the line and the field."""
+    """Read a pool by name (harness/pools) or by path; UserError names the line and the field.
+
+    Relative paths in the file start where the file is, so that a folder can be moved as a whole.
+    """
     path = Path(name) if name.endswith(".toml") else POOLS / f"{name}.toml"
     if not path.is_file():
         known = ", ".join(sorted(pool.stem for pool in POOLS.glob("*.toml")))
@@ -113,15 +157,41 @@ def read_pool(name: str) -> PoolSpec:
         data["conductor"].setdefault("name", "conductor")
     data["sha256"] = hashlib.sha256(content).hexdigest()
     try:
-        return PoolSpec.model_validate(data)
+        spec = PoolSpec.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = first["loc"]
-        field = ".".join(str(part) for part in where) or "the whole file"
-        line = _line_of(text, where)
-        raise UserError(
-            f"Pool file {path}, line {line}, field {field}: {first['msg'].rstrip('.')}."
-        ) from error
+        raise UserError(f"Pool file {path}, {_first(error, text)}.") from error
+    return _with_paths(spec, path.resolve().parent)
+
+
+def _first(error: ValidationError, text: str) -> str:
+    """Return the first mistake: its line, its field, what is wrong."""
+    first = error.errors()[0]
+    raised = first.get("ctx", {}).get("error")
+    where = raised.where if isinstance(raised, _Misplaced) else first["loc"]
+    field = ".".join(str(part) for part in where) or "the whole file"
+    return f"line {_line_of(text, where)}, field {field}: {first['msg'].removeprefix('Value error, ').rstrip('.')}"
+
+
+def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
+    """Return a pool whose relative paths start at its folder; names stay names."""
+
+    def beside(slot: WorkerSpec) -> WorkerSpec:
+        cassette = slot.args.get("cassette")
+        if slot.provider != REPLAYING or not isinstance(cassette, str):
+            return slot
+        found = _beside(cassette, folder, ".jsonl")
+        return slot.model_copy(update={"args": {**slot.args, "cassette": found}})
+
+    changes = {
+        "prices": _beside(spec.prices, folder, ".toml"),
+        "workers": tuple(beside(worker) for worker in spec.workers),
+        "conductor": beside(spec.conductor) if spec.conductor else None,
+    }
+    return spec.model_copy(update=changes)
+
+
+def _beside(value: str, folder: Path, suffix: str) -> str:
+    return str(folder / Path(value).expanduser()) if value.endswith(suffix) else value
 
 
 def _line_of(text: str, where: tuple[int | str, ...]) -> int:

@@ -17,6 +17,7 @@ from harness.records import Usage
 
 BOOKS = Path(__file__).parent / "prices"
 MTOK = Decimal(1_000_000)
+RATES = frozenset({"input", "output", "cache_read", "cache_write"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def read_book(name: str) -> Book:
     content = path.read_bytes()
     try:
         data = tomllib.loads(content.decode())
-        rates = {ref: _price(row) for ref, row in data["usd_per_mtok"].items()}
+        rates = _prices(data["usd_per_mtok"])
         return Book(
             name=path.stem,
             date=str(data["date"]),
@@ -105,32 +106,59 @@ def read_book(name: str) -> Book:
             prices=rates,
             sha256=hashlib.sha256(content).hexdigest(),
         )
-    except (KeyError, InvalidOperation, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (KeyError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(
             f"Price book {path} is malformed: {type(error).__name__}: {error}."
         ) from error
+    except _BadEntry as error:
+        raise UserError(f"Price book {path} is malformed: {error}.") from error
 
 
 def book_from_json(data: Mapping[str, object]) -> Book:
     """Return the book that a log embeds; the inverse of `Book.as_json`."""
-    rows = cast(Mapping[str, Mapping[str, str | None]], data["usd_per_mtok"])
+    try:
+        prices = _prices(data["usd_per_mtok"])
+    except _BadEntry as error:
+        raise UserError(f"The price book embedded in a log is malformed: {error}.") from error
     return Book(
         name=str(data["name"]),
         date=str(data["date"]),
         source=str(data["source"]),
-        prices={ref: _price(row) for ref, row in rows.items()},
+        prices=prices,
         sha256=str(data["sha256"]),
     )
 
 
-def _price(row: Mapping[str, str | None]) -> Price:
-    def rate(field: str) -> Decimal | None:
-        value = row.get(field)
-        return None if value is None else Decimal(value)
+class _BadEntry(ValueError):
+    """What is wrong with one entry of a book, named."""
 
-    return Price(
-        input=Decimal(str(row["input"])),
-        output=Decimal(str(row["output"])),
-        cache_read=rate("cache_read"),
-        cache_write=rate("cache_write"),
-    )
+
+def _prices(rows: object) -> dict[str, Price]:
+    if not isinstance(rows, Mapping):
+        raise _BadEntry("usd_per_mtok must be a table of entries")
+    entries = cast(Mapping[str, object], rows)
+    return {ref: _price(ref, row) for ref, row in entries.items()}
+
+
+def _price(ref: str, row: object) -> Price:
+    if not isinstance(row, Mapping):
+        raise _BadEntry(f"entry {ref!r} must be a table with input and output, not {row!r}")
+    fields = cast(Mapping[str, object], row)
+    unknown = set(fields) - RATES
+    if unknown:
+        raise _BadEntry(f"entry {ref!r} has the unknown rate {min(unknown)!r}")
+    if missing := [name for name in ("input", "output") if fields.get(name) is None]:
+        raise _BadEntry(f"entry {ref!r} has no {missing[0]} rate")
+    rates = {name: _rate(ref, name, value) for name, value in fields.items() if value is not None}
+    return Price(**rates)
+
+
+def _rate(ref: str, field: str, value: object) -> Decimal:
+    """Return dollars per million tokens; a rate that is no finite number from 0 up is refused."""
+    try:
+        rate = Decimal(str(value))
+    except InvalidOperation:
+        rate = Decimal("NaN")
+    if not rate.is_finite() or rate < 0:
+        raise _BadEntry(f"entry {ref!r}: {field} must be a number from 0 up, not {value}")
+    return rate

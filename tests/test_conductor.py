@@ -70,7 +70,7 @@ def test_a_conductor_sees_role_cards_unless_they_are_hidden() -> None:
         WorkerSpec(name=name, model="scripted/x", card=card) for name, card in cards.items()
     )
     chief = WorkerSpec(name="conductor", model="scripted/x")
-    spec = PoolSpec(name="p", label="rehearsal", prices="b", workers=slots, conductor=chief)
+    spec = PoolSpec(name="p", label="live", prices="b", workers=slots, conductor=chief)
     rig = scripted_pool(abacus="4", sage="4", conductor=SOLVE)
     for shown in (True, False):
         pool = Pool(models=rig.pool.models, spec=spec)

@@ -148,6 +148,16 @@ def written(tmp_path: Path, text: str) -> Path:
         pytest.param("[[workers]]", "[[worker]]", "field worker", id="misspelt-table"),
         pytest.param('name = "first"', "name = first", "line 5", id="not-toml"),
         pytest.param('label = "live"', "", "field label", id="no-label"),
+        pytest.param('label = "live"', 'label = "rehearsal"', "line 6, field workers.0.model",
+                     id="rehearsal-of-a-real-model"),
+        pytest.param('label = "live"', 'label = "recorded"', "line 6, field workers.0.model",
+                     id="recorded-of-a-real-model"),
+        pytest.param('"second"\nmodel = "openai/gpt-5"', '"second"\nmodel = "rehearsal/sage"',
+                     "line 11, field workers.1.model", id="live-rehearsal"),
+        pytest.param('"second"\nmodel = "openai/gpt-5"', '"second"\nmodel = "recorded/sage"',
+                     "line 11, field workers.1.model", id="live-recorded"),
+        pytest.param('"second"\n', '"second"\nmodel = "openai/gpt-5"\n[conductor]\nname = "boss"\n',
+                     "line 13, field conductor.name", id="conductor-by-another-name"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_pool_file_is_answered_with_its_place(
@@ -158,6 +168,36 @@ def test_a_mistake_in_a_pool_file_is_answered_with_its_place(
         read_pool(str(path))
     assert place in str(caught.value)
     assert "mine.toml" in str(caught.value)
+
+
+def test_a_conductor_may_be_named_conductor(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD + '[conductor]\nname = "conductor"\nmodel = "openai/gpt-5"\n')
+    conductor = read_pool(str(path)).conductor
+    assert conductor
+    assert conductor.name == "conductor"
+
+
+def test_files_that_a_pool_names_stand_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = GOOD.replace('"none"', '"book.toml"').replace('"live"', '"recorded"')
+    text = text.replace("openai/gpt-5", "recorded/sage")
+    text = text.replace("config = { max_tokens = 100 }", 'args = { cassette = "tape.jsonl" }')
+    path = written(tmp_path, text + 'args = { cassette = "saturn-aime25" }\n')
+    monkeypatch.chdir(tmp_path.parent)
+    pool = read_pool(str(path.relative_to(tmp_path.parent)))
+    assert pool.prices == str(tmp_path / "book.toml")
+    cassettes = [worker.args["cassette"] for worker in pool.workers]
+    assert cassettes == [str(tmp_path / "tape.jsonl"), "saturn-aime25"]
+
+
+def test_a_path_from_the_root_or_from_home_is_left_where_it_is(tmp_path: Path) -> None:
+    for name, place in (
+        ("/books/b.toml", "/books/b.toml"),
+        ("~/b.toml", str(Path.home() / "b.toml")),
+    ):
+        path = written(tmp_path, GOOD.replace('"none"', f'"{name}"'))
+        assert read_pool(str(path)).prices == place
 
 
 def test_a_pool_without_workers_is_refused(tmp_path: Path) -> None:
@@ -180,14 +220,33 @@ def test_an_unknown_pool_or_worker_is_answered_with_the_known_ones() -> None:
         pytest.param('date = "d"\nsource = "s"\n', "KeyError: 'usd_per_mtok'", id="no-prices"),
         pytest.param(
             'date = "d"\nsource = "s"\n[usd_per_mtok]\n"a/b" = { input = "x", output = "1" }\n',
-            "InvalidOperation",
+            "'a/b'.*input.*x",
             id="not-a-number",
         ),
         pytest.param("date =", "TOMLDecodeError", id="not-toml"),
+        *(
+            pytest.param(f'date = "d"\nsource = "s"\n[usd_per_mtok]\n{row}\n', said, id=name)
+            for name, row, said in (
+                ("no-table", '"a/b" = 3', "'a/b'.*must be a table"),
+                ("negative", '"a/b" = { input = "-1", output = "1" }', "'a/b'.*input.*-1"),
+                ("nan", '"a/b" = { input = "1", output = "NaN" }', "'a/b'.*output.*NaN"),
+                ("infinite", '"a/b" = { input = "1", output = inf }', "'a/b'.*output.*inf"),
+                ("list", '"a/b" = { input = [1], output = 1 }', "'a/b'.*input"),
+                (
+                    "cache",
+                    '"a/b" = { input = 1, output = 1, cache_read = "x" }',
+                    "'a/b'.*cache_read",
+                ),
+                ("no-output", '"a/b" = { input = "1" }', "'a/b'.*output"),
+                ("unknown-rate", '"a/b" = { input = 1, output = 1, ouput = 2 }', "'a/b'.*'ouput'"),
+            )
+        ),
+        pytest.param('date = "d"\nsource = "s"\nusd_per_mtok = 3', "usd_per_mtok", id="prices"),
     ],
 )
 def test_a_malformed_price_book_says_why(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "book.toml"
     path.write_text(text)
-    with pytest.raises(UserError, match=f"malformed: .*{reason}"):
+    with pytest.raises(UserError, match=f"malformed: .*{reason}") as caught:
         read_book(str(path))
+    assert "\n" not in str(caught.value)
