@@ -40,7 +40,8 @@ class Tokens(BaseModel):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    reasoning: int = 0
+    reasoning: int | None = None
+    """None when the source did not tell it apart: unknown, not zero."""
 
 
 class Header(BaseModel):

@@ -20,11 +20,15 @@ from harness.workflow import REPLIES, Step, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on one answer; None is no limit. A step that would exceed one is not started."""
+    """Limits on one answer; None is no limit.
+
+    `calls` and `depth` are never exceeded. Tokens and dollars are counted when a reply is there, so
+    a step is not started once they are used up, and steps that run side by side may pass the limit.
+    """
 
     calls: int | None = None
     tokens: int | None = None
-    """Input and output together, checked before each step."""
+    """Input and output together."""
     usd: Decimal | None = None
     depth: int | None = None
 

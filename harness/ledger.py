@@ -14,15 +14,19 @@ from typing import Any, Literal
 
 from inspect_ai.event import Event, EventTreeSpan, ModelEvent, event_tree
 from inspect_ai.log import EvalLog, EvalSample
-from inspect_ai.model import ModelUsage
 from inspect_ai.scorer import Score
 
 from harness.errors import UserError
-from harness.logs import PODIUM, RunFacts, read_log, run_facts
+from harness.logs import RunFacts, read_log, run_facts
 from harness.prices import Book, book_from_json, cost
-from harness.records import Call, Usage
+from harness.records import Call
+from harness.solver import PODIUM
+from harness.usage import usage_from
 
 Phase = Literal["solve", "score"]
+
+IN_FLIGHT = "in flight when the run was stopped"
+"""The error of a call that a killed run left behind: what was billed for it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,10 @@ def read_calls(log: EvalLog, path: Path) -> tuple[Call, ...]:
 
 
 def spent_in(log_dir: Path) -> Decimal:
-    """Return the would-be dollars of all attempts logged below a directory, as far as known.
+    """Return the would-be dollars of all attempts logged below a directory, for a spending limit.
 
-    For a spending limit: 0 when there is no log yet; unpriced calls are left out, because a live
-    worker without a price is refused beforehand.
+    0 when there is no log yet. A call that failed or was cut off may have been billed, so it counts
+    as the dearest call of its worker. UserError names a worker whose replies have no price.
     """
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else []
     calls: list[Call] = []
@@ -91,20 +95,18 @@ def spent_in(log_dir: Path) -> Decimal:
         log = read_log(path)
         if log and run_facts(log, path):
             calls.extend(read_calls(log, path))
-    return sum((call.usd or Decimal(0) for call in distinct(calls) if call.billable), Decimal(0))
-
-
-def usage_from(usage: ModelUsage | None) -> Usage | None:
-    """Return Inspect's usage as ours; None stays None."""
-    if usage is None:
-        return None
-    return Usage(
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cache_read=usage.input_tokens_cache_read or 0,
-        cache_write=usage.input_tokens_cache_write or 0,
-        reasoning=usage.reasoning_tokens or 0,
-    )
+    billed = [call for call in distinct(calls) if call.billable]
+    dearest: dict[str, Decimal] = {}
+    for call in billed:
+        if call.usd is not None:
+            dearest[call.role] = max(call.usd, dearest.get(call.role, Decimal(0)))
+        elif call.error is None:
+            raise UserError(
+                f"Calls of {call.role!r} in {call.log} have no price, so --max-usd cannot hold: "
+                "leave it out, or start in another --log-dir with a price book that has the worker."
+            )
+    assumed = (dearest.get(call.role, Decimal(0)) for call in billed if call.usd is None)
+    return sum((call.usd for call in billed if call.usd is not None), Decimal(0)) + sum(assumed)
 
 
 def distinct(calls: Iterable[Call]) -> tuple[Call, ...]:
@@ -152,7 +154,8 @@ class _Writer:
         self, sample: EvalSample, events: Sequence[Event], *, counted: bool
     ) -> Iterator[Call]:
         for phase, step, event in model_events(events):
-            if not event.pending:
+            # A sample without an error may still be running: its pending calls are not over.
+            if not event.pending or sample.error is not None:
                 yield self.call(sample, (phase, step), event, counted)
 
     def call(
@@ -181,7 +184,7 @@ class _Writer:
             latency_s=_call_seconds(event),
             started=event.timestamp.isoformat(),
             retries=event.retries or 0,
-            error=event.error,
+            error=IN_FLIGHT if event.pending else event.error,
             counted=counted,
         )
 

@@ -14,9 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError
 from harness.pool_file import Label
-
-PODIUM = "podium"
-"""Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
+from harness.solver import PODIUM
 
 
 class WorkerFacts(BaseModel):

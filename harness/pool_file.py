@@ -169,7 +169,8 @@ def _first(error: ValidationError, text: str) -> str:
     raised = first.get("ctx", {}).get("error")
     where = raised.where if isinstance(raised, _Misplaced) else first["loc"]
     field = ".".join(str(part) for part in where) or "the whole file"
-    return f"line {_line_of(text, where)}, field {field}: {first['msg'].removeprefix('Value error, ').rstrip('.')}"
+    said = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"line {_line_of(text, where)}, field {field}: {said}"
 
 
 def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:

@@ -13,8 +13,11 @@ from typing import Literal
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ModelUsage
 
-from harness.ledger import read_calls, usage_from
+from harness.ledger import read_calls
 from harness.records import Call, Usage
+from harness.usage import usage_from
+
+NOTHING = Usage(reasoning=0)
 
 Cause = Literal[
     "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
@@ -72,7 +75,7 @@ def _of_sample(sample: EvalSample, calls: Sequence[Call]) -> Iterator[Difference
 def _by_model(totals: Mapping[str, ModelUsage], calls: Sequence[Call]) -> Iterator[_Pair]:
     for name in sorted({*totals, *(call.model for call in calls)}):
         ours = tuple(call for call in calls if call.model == name)
-        yield _Pair(f"model {name}", usage_from(totals.get(name)) or Usage(), ours)
+        yield _Pair(f"model {name}", _told(usage_from(totals.get(name))), ours)
 
 
 def _by_role(totals: Mapping[str, ModelUsage], calls: Sequence[Call]) -> Iterator[_Pair]:
@@ -80,7 +83,7 @@ def _by_role(totals: Mapping[str, ModelUsage], calls: Sequence[Call]) -> Iterato
     with_role = [call for call in calls if call.role != call.model]
     for name in sorted({*totals, *(call.role for call in with_role)}):
         ours = tuple(call for call in with_role if call.role == name)
-        yield _Pair(f"role {name}", usage_from(totals.get(name)) or Usage(), ours)
+        yield _Pair(f"role {name}", _told(usage_from(totals.get(name))), ours)
 
 
 def _compare(where: str, pairs: Iterable[_Pair], *, retried: bool = False) -> Iterator[Difference]:
@@ -88,15 +91,15 @@ def _compare(where: str, pairs: Iterable[_Pair], *, retried: bool = False) -> It
     for pair in pairs:
         rest = _minus(pair.theirs, _total(pair.ours, _in_table))
         causes: tuple[tuple[Cause, Usage], ...] = (
-            ("cache reads", _minus(Usage(), _total(pair.ours, _is_cached))),
+            ("cache reads", _minus(NOTHING, _total(pair.ours, _is_cached))),
             ("score-phase calls", _total(pair.ours, _grades)),
             ("failed attempts", _total(pair.ours, _failed)),
         )
         for cause, tokens in causes:
             rest = _minus(rest, tokens)
-            if tokens != Usage():
+            if tokens != NOTHING:
                 yield Difference(where, pair.who, cause, tokens)
-        if rest != Usage():
+        if rest != NOTHING:
             gone = retried and min(astuple(rest)) >= 0
             cause = "attempts not in this log" if gone else "unexplained"
             yield Difference(where, pair.who, cause, rest)
@@ -119,7 +122,12 @@ def _failed(call: Call) -> bool:
 
 
 def _total(calls: Iterable[Call], belongs: Callable[[Call], bool]) -> Usage:
-    return sum((call.usage or Usage() for call in calls if belongs(call)), Usage())
+    return sum((_told(call.usage) for call in calls if belongs(call)), NOTHING)
+
+
+def _told(usage: Usage | None) -> Usage:
+    """Return usage with 0 for what was not reported: Inspect's totals pass over it."""
+    return NOTHING if usage is None else replace(usage, reasoning=usage.reasoning or 0)
 
 
 def _minus(left: Usage, right: Usage) -> Usage:

@@ -17,10 +17,10 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from harness.cassette import Header, Key, Row, Tokens, write_cassette
 from harness.errors import UserError
-from harness.logs import PODIUM
 from harness.pool import GRADER
 from harness.recorded_pool import recorded_pool
 from harness.replicate import request_digest
+from harness.solver import PODIUM
 from harness.usage import usage_from
 
 

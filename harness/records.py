@@ -41,14 +41,15 @@ class Question:
 class Usage:
     """Tokens of one call; all zero is a measurement, never a stand-in for "not reported".
 
-    `input` excludes cached tokens (Inspect's convention), `output` includes reasoning.
+    `input` excludes cached tokens (Inspect's convention), `output` includes reasoning, of which
+    many providers do not say how much it was: then `reasoning` is None.
     """
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    reasoning: int = 0
+    reasoning: int | None = None
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -56,7 +57,9 @@ class Usage:
             output=self.output + other.output,
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
-            reasoning=self.reasoning + other.reasoning,
+            reasoning=None
+            if self.reasoning is None or other.reasoning is None
+            else self.reasoning + other.reasoning,
         )
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from harness.ledger import Attempt
+from harness.pool import CONDUCTOR
 from harness.pool_file import Label
 from harness.records import Call
 from harness.sittings import Sitting
-
-CONDUCTOR = "conductor"
 
 
 @dataclass(frozen=True, slots=True)

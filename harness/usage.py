@@ -14,5 +14,5 @@ def usage_from(usage: ModelUsage | None) -> Usage | None:
         output=usage.output_tokens,
         cache_read=usage.input_tokens_cache_read or 0,
         cache_write=usage.input_tokens_cache_write or 0,
-        reasoning=usage.reasoning_tokens or 0,
+        reasoning=usage.reasoning_tokens,
     )

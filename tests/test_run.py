@@ -15,7 +15,9 @@ from toy import Toy, calls, toy_pool, toy_run
 from harness.errors import UserError
 from harness.eval_set import mean_score
 from harness.experiment import read_experiment
+from harness.ledger import IN_FLIGHT, spent_in
 from harness.sittings import read_sittings
+from harness.totals import system_totals
 
 SCRIPT = Path(__file__).with_name("toy.py")
 
@@ -76,6 +78,29 @@ def test_after_kill_9_the_same_command_asks_no_finished_question_again(tmp_path:
     asked = Counter(calls(log_dir))
     assert {asked[question] for question in finished} == {1}
     assert Counter(calls(log_dir, "end")) == {f"ada eval-{n}": 1 for n in range(12)}
+
+
+def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir, connections=2)
+    Path(f"{log_dir}.slow").write_text("0.4")
+    command = [sys.executable, str(SCRIPT), str(log_dir)]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        wait_for(lambda: len(calls(log_dir)) >= 5)
+        time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGKILL)
+    begun, finished = len(calls(log_dir)), len(calls(log_dir, "end"))
+    Path(f"{log_dir}.slow").unlink()
+    subprocess.run(command, check=True)
+    ((sitting,), _) = read_sittings([log_dir])
+    lost = [call for call in sitting.calls if call.error == IN_FLIGHT]
+    assert len(lost) == begun - finished > 0
+    assert all(call.usage is None and not call.counted for call in lost)
+    found = system_totals(sitting)
+    assert found.usd_paid is None
+    assert found.usd_at_least == 12 * Decimal("0.01")
+    assert (found.n_failed, found.n_graded) == (len(lost), 12)
+    assert spent_in(log_dir) == (12 + len(lost)) * Decimal("0.01")
 
 
 def test_ctrl_c_leaves_a_state_that_the_same_command_finishes(tmp_path: Path) -> None:

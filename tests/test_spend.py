@@ -1,0 +1,77 @@
+"""A limit on dollars holds, also where nobody can say what a call cost."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import anyio
+import pytest
+from runs import BOOK, Crew, failing_on, sit, steps
+
+from harness.errors import SpendLimit, UserError
+from harness.ledger import spent_in
+from harness.records import Usage
+from harness.spend import Spend
+
+SAGE = "scripted/sage"
+PRICED = Usage(input=1_000_000)
+
+
+async def ask_twice(spend: Spend, price_ref: str, usage: Usage | None) -> None:
+    for _ in range(2):
+        async with spend.allowance(price_ref):
+            spend.add(price_ref, usage)
+
+
+@pytest.mark.parametrize(
+    ("price_ref", "usage", "reason"),
+    [
+        pytest.param("acme/new", PRICED, "acme/new have no price .it is not in the book", id="ref"),
+        pytest.param(SAGE, Usage(cache_read=5), "no rate for cached tokens", id="cached"),
+        pytest.param(SAGE, None, "the provider reported no tokens", id="no-usage"),
+    ],
+)
+def test_after_a_call_without_a_price_no_limited_call_is_made(
+    price_ref: str, usage: Usage | None, reason: str
+) -> None:
+    with pytest.raises(SpendLimit, match=f"{reason}.*--max-usd cannot hold"):
+        anyio.run(ask_twice, Spend(BOOK, limit=Decimal(100)), price_ref, usage)
+    anyio.run(ask_twice, Spend(BOOK), price_ref, usage)
+
+
+def test_calls_that_wait_for_the_first_price_are_refused_with_it() -> None:
+    async def both(spend: Spend) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, spend)
+            tasks.start_soon(ask, spend)
+
+    async def ask(spend: Spend) -> None:
+        try:
+            async with spend.allowance(SAGE):
+                asked.append(SAGE)
+                await anyio.sleep(0.01)
+                spend.add(SAGE, None)
+        except SpendLimit as stop:
+            refused.append(str(stop))
+
+    asked: list[str] = []
+    refused: list[str] = []
+    anyio.run(both, Spend(BOOK, limit=Decimal(100)))
+    assert (len(asked), len(refused)) == (1, 1)
+
+
+def test_a_priced_call_leaves_the_next_one_its_way() -> None:
+    spend = Spend(BOOK, limit=Decimal(4))
+    anyio.run(ask_twice, spend, SAGE, PRICED)
+    assert spend.spent == Decimal(4)
+
+
+def test_logged_replies_without_a_price_are_not_counted_as_nothing(tmp_path: Path) -> None:
+    prices = {**BOOK.as_json(), "usd_per_mtok": {SAGE: {"input": "2", "output": "10"}}}
+    sit(tmp_path, "pair", steps("sage", "clerk"), prices=prices)
+    with pytest.raises(UserError, match=r"Calls of 'clerk' in .* have no price, so --max-usd"):
+        spent_in(tmp_path)
+
+
+def test_a_logged_call_that_failed_counts_as_the_dearest_of_its_worker(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", crew=Crew(sage=failing_on("Say 3")))
+    assert spent_in(tmp_path) == 4 * Decimal("0.000014")
