@@ -36,8 +36,13 @@ Intervals are 95 %, with the question as the unit; *inconclusive* is a differenc
 questions can show (80 % power), or one that an exact sign test does not confirm. `-` is unknown."""
 
 
-def markdown(rows: Sequence[Row], sittings: Sequence[Sitting], skipped: Sequence[str]) -> str:
-    """Return the whole of table.md."""
+def markdown(
+    rows: Sequence[Row],
+    sittings: Sequence[Sitting],
+    skipped: Sequence[str],
+    checks: Sequence[str],
+) -> str:
+    """Return the whole of table.md; `checks` compare our totals with Inspect's."""
     parts = [MARK, "# Comparison", LEGEND]
     for _, group in groupby(rows, key=lambda row: (row.suite, row.split)):
         parts.append(_exam(list(group)))
@@ -45,6 +50,7 @@ def markdown(rows: Sequence[Row], sittings: Sequence[Sitting], skipped: Sequence
     parts.append(_spend(sittings))
     if skipped:
         parts.append("## Passed over\n\n" + "\n".join(f"- {line}" for line in skipped))
+    parts.append("## Reconciliation\n\n" + "\n".join(f"- {line}" for line in checks))
     return "\n\n".join(parts) + "\n"
 
 

@@ -17,6 +17,7 @@ from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
+from reports.reconciliation import reconciliation
 from reports.tables import COLUMNS, Row, build_rows
 from reports.terminal import table_text
 
@@ -60,10 +61,11 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
             "There are only logs of choosing a system, none of an exam; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
+    checks = reconciliation(sittings, dirs)
     files = _write(
         out,
         {
-            "table.md": _text(markdown(rows, sittings, skipped)),
+            "table.md": _text(markdown(rows, sittings, skipped, checks)),
             "table.csv": _text(table_csv(rows)),
             "table.json": _text(table_json(rows, skipped)),
             "plot.png": lambda path: draw(rows, path),
