@@ -35,6 +35,8 @@ of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on the 
 Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
 questions can show (80 % power), or one that an exact sign test does not confirm. `-` is unknown."""
 
+CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
+
 
 def markdown(
     rows: Sequence[Row],
@@ -50,7 +52,7 @@ def markdown(
     parts.append(_spend(sittings))
     if skipped:
         parts.append("## Passed over\n\n" + "\n".join(f"- {line}" for line in skipped))
-    parts.append("## Reconciliation\n\n" + "\n".join(f"- {line}" for line in checks))
+    parts += ["## Reconciliation", CHECKED, "\n".join(f"- {line}" for line in checks)]
     return "\n\n".join(parts) + "\n"
 
 

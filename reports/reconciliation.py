@@ -43,9 +43,11 @@ def _sentence(sittings: Sequence[Sitting], paths: Mapping[str, Path]) -> str:
     summed = [(one, header) for one, header in pairs if _has_totals(header)]
     calls = [call for one, _ in summed for call in one.calls if _in_table(call)]
     gaps = _by_cause(gap for one, header in summed for gap in _gaps(one, header))
-    text = f"{len(calls):,} calls, {_tokens(_total(calls))}; {_said(gaps)}"
+    compared = f"{len(calls):,} calls, {_tokens(_total(calls))}; {_said(gaps)}"
     missing = len(pairs) - len(summed)
-    return f"{text} {missing} unfinished logs have no totals yet." if missing else text
+    unfinished = f"not compared: unfinished logs without totals: {missing}."
+    parts = ([compared] if summed else []) + ([unfinished] if missing else [])
+    return " ".join(parts)
 
 
 def _has_totals(header: EvalLog) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from inspect_ai.log import EvalStats, write_eval_log
 from reported import EXAM, report
 from runs import Crew, failing_on, number, sit, steps
 from scripted import Heard
@@ -78,6 +79,14 @@ def test_an_attempt_that_a_later_log_made_again_in_full_is_in_neither_total(tmp_
     assert (
         line == "numbers (eval), live: 4 calls, 8 tokens in, 4 out; equal to Inspect's own totals."
     )
+
+
+def test_a_killed_run_has_no_totals_to_compare_with(tmp_path: Path) -> None:
+    (log,) = sit(tmp_path, "single:sage")
+    log.status, log.stats = "started", EvalStats()
+    write_eval_log(log, log.location)
+    (line,) = lines_of(tmp_path)
+    assert line == ("numbers (eval), live: not compared: unfinished logs without totals: 1.")
 
 
 def test_what_no_cause_explains_is_called_unexplained(tmp_path: Path) -> None:
