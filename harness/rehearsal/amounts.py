@@ -104,7 +104,7 @@ def machines(state: Rewriting) -> Node | None:
     unit = rate[2].rstrip("s")
     span = re.search(rf"{_A} {unit}s?\b", rest)
     if span:
-        makers = [m for m in re.findall(rf"{_A} [a-z]+", rest.replace(span[0], " ; ", 1))]
+        makers = re.findall(rf"{_A} [a-z]+", rest.replace(span[0], " ; ", 1))
         nodes = [made, *[state.atoms[int(mark)] for mark in makers[:1]], state.atoms[int(span[1])]]
         return op("product", *nodes)
     amount = re.search(rf"{_A} [a-z]+", rest)

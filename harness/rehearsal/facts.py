@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """The fact table: elements, planets, units and constants, and how people ask for them.
 
 Real facts (facts.toml). A worker that knows no facts never looks here.

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """What has to be looked up before a calculation can go on: an element or planet yet to be found.
 
 "The element whose atomic number is the sum of ..." asks for a number first and for a fact second:

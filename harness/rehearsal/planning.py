@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Plan: as a step, take a question apart in words; as a conductor, write the three lists.
 
 A conductor reads the question and the role cards. With hidden identities it cannot know who is

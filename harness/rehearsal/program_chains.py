@@ -22,7 +22,7 @@ _KINDS = {
     "words": r"words|strings",
     "matrix": r"matrix|grid|rows",
     "pairs": r"intervals|segments|pairs|ranges|meetings",
-    "int": r"\binteger\b|\bn\b|number|\b[kxm]\b",
+    "int": r"\binteger\b|\bn\b|number|\b[kxm]\b|\b(?:two|three) integers",
 }
 _ASKED = re.compile(
     r"\b[b-hj-mo-z]\b(?! (?:list|string|line|sentence|word))|\btarget|\bsecond (?:integer|number)"

@@ -8,6 +8,7 @@ import re
 from itertools import islice
 
 from harness.rehearsal.program_chains import Chain, chains, find_steps, variants, works
+from harness.rehearsal.program_everyday import learnt_words
 from harness.rehearsal.program_families import FAMILIES
 from harness.rehearsal.program_samples import Starter, read_samples, read_starter
 from harness.rehearsal.program_source import whole
@@ -22,7 +23,7 @@ _LAYOUT = re.compile(
 )
 _FORMAT = re.compile(r"```|\bpython\b|\bcode block|\bcomplete this\b|\byour (?:reply|answer)")
 _DOES = re.compile(
-    r"\b(?:print|output|return|find|compute|count|determine"
+    r"\b(?:prints?|output|returns?|finds?|computes?|count|determines?"
     r"|report|write|how many|work out|encrypt|decode)\b"
 )
 _GIVEN = re.compile(
@@ -69,7 +70,7 @@ def _plain(text: str) -> str:
         0
     ]
     low = re.sub(r"10\s*(?:\^|\*\*)\s*9\s*\+\s*7", "1000000007", low.lower())
-    return _GIVEN.sub(r"\1\2\3 ", re.sub(r"\s+", " ", low))[:4000]
+    return _GIVEN.sub(r"\1\2\3 ", learnt_words(re.sub(r"\s+", " ", low)[:4000]))
 
 
 def _task(plain: str) -> str:

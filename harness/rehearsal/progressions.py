@@ -121,20 +121,23 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
 def _asked(found: _Found, text: str) -> Node | None:
     slots = found.slots
     first, step, ratio = slots.get("first"), slots.get("difference"), slots.get("ratio")
-    if (
-        re.search(r"(?:what|find|determine)[^.?]{0,30} (?:the )?first term", text)
-        and found.given
-        and first
-    ):
+    wanted = re.search(
+        r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)", text
+    )
+    if wanted and wanted[1] == "first term" and found.given and first:
         return first
-    if (
-        re.search(r"(?:what|find|determine)[^.?]{0,30} (?:the )?common difference", text)
-        and step
-        and step.size()
-    ):
+    if wanted and wanted[1] == "common difference" and step and step.size():
         return step
     if first is None or (step is None and ratio is None):
         return None
+    return _further(slots, (first, step, ratio), text)
+
+
+def _further(
+    slots: dict[str, Node], known: tuple[Node, Node | None, Node | None], text: str
+) -> Node | None:
+    """Return what is asked of a progression whose first term and step or ratio are known."""
+    first, step, ratio = known
     last, nth = slots.get("last"), slots.get("nth")
     count = slots.get("terms")
     if last is not None and step is not None and count is None:
@@ -142,11 +145,18 @@ def _asked(found: _Found, text: str) -> Node | None:
         if re.search(r"how many (?:terms|numbers|members|entries)|number of terms", text):
             return count
     adding = re.search(_SUM, text) is not None
-    if nth is not None and not (adding and count is not None and "term" not in text):
-        if not (adding and count is not None):
-            return _term(first, step, ratio, nth)
+    if nth is not None and not (adding and count is not None):
+        return _term(first, step, ratio, nth)
     if count is None:
         return None
+    return _counted((first, step, ratio, count), adding, text)
+
+
+def _counted(
+    terms: tuple[Node, Node | None, Node | None, Node], adding: bool, text: str
+) -> Node | None:
+    """Return the sum of so many terms, or the last of them."""
+    first, step, ratio, count = terms
     if adding:
         if step is not None:
             return op("arithmetic series", first, step, count)

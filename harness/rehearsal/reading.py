@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Turn a question as people write it into plain lower-case text with digits and plain operators.
 
 LaTeX, superscripts, number words and answer-format instructions are what stands between a question

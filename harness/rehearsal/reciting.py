@@ -8,7 +8,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from harness.rehearsal.entities import entity_pattern, letters_set, mentioned, resolve, speaks_of_any
+from harness.rehearsal.entities import (
+    entity_pattern,
+    letters_set,
+    mentioned,
+    resolve,
+    speaks_of_any,
+)
 from harness.rehearsal.facts import ATTRIBUTES, elements, lookup, planets, spellings
 
 Knows = Callable[[str], bool]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Questions that range over numbers, as in "how many integers up to 500 are multiples of 6".
 
 A question becomes a range, conditions and what is asked of the numbers that meet them; then the

@@ -92,18 +92,16 @@ def _pieces(state: Rewriting) -> Node | None:
     if asks(
         state,
         r"(?:longest|largest|greatest|biggest|most|maximum|highest)[^?]*(?:piece|length|square|tile|side|group|number of|size|bag|pack|basket|kit|team|row|bouquet|box|parcel|plate|long)|how long[^?]*(?:longest|greatest)",
-    ):
-        if re.search(
-            r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none",
-            state.text,
-        ):
-            return op("common divisor", *marks)
-    if asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*") and re.search(
-        r"packs? of|boxes of|packets of|groups of|rows of|teams of|bags of|bundles of|sold in|batches of",
+    ) and re.search(
+        r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none",
         state.text,
     ):
-        if re.search(r"same|equal|either|both|exactly|left over|evenly", state.text):
-            return op("common multiple", *marks)
+        return op("common divisor", *marks)
+    fewest = asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*")
+    packed = r"packs? of|boxes of|packets of|groups of|rows of|teams of|bags of|bundles of|sold in|batches of"
+    even = r"same|equal|either|both|exactly|left over|evenly"
+    if fewest and re.search(packed, state.text) and re.search(even, state.text):
+        return op("common multiple", *marks)
     return None
 
 

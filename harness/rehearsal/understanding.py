@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Read a whole question about numbers: what its letters stand for, then its sentences in turn.
 
 `phrases` understands one stretch of words; here a question is cut into stretches, letters and
@@ -8,6 +9,7 @@ several readings the one that accounts for most of the numbers is taken.
 import re
 
 from harness.rehearsal.definitions import bind
+from harness.rehearsal.everyday import usual_words
 from harness.rehearsal.phrase_rules import op
 from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, understand
 from harness.rehearsal.progressions import find_progression
@@ -76,7 +78,9 @@ _REMAINDER = re.compile(
 
 def read(text: str, stories: bool) -> Node | None:
     """Return the calculation a question asks for, None when no part of it is understood."""
-    state = bind(atomised(plain(without_format(text))), lambda part: _clause(part, [], stories))
+    state = bind(
+        atomised(usual_words(plain(without_format(text)))), lambda part: _clause(part, [], stories)
+    )
     readings = [_whole(state, stories), _in_turn(state, stories)]
     found = [_finished(node, state) for node in readings if node is not None]
     return max(found, key=lambda node: len(_leaves(node)), default=None)
