@@ -27,6 +27,8 @@ The plug point for suites/_registry.py, because the hub may not import a spoke. 
 registry of ours before it makes the first model, so the table is full whenever it is read.
 """
 
+SourceLabel = Literal["live", "rehearsal"]
+
 Key = tuple[str, str, int, int]
 """Worker, request digest, epoch, occurrence."""
 
@@ -54,6 +56,8 @@ class Header(BaseModel):
     created_from: tuple[str, ...]
     """File names of the sources."""
     source_sha256: tuple[str, ...]
+    source_label: SourceLabel
+    """Who replied: models of real providers (`live`), or podium's own practice workers."""
     note: str = ""
 
 
@@ -169,7 +173,7 @@ def _read(name: str, path: Path, modified: int) -> Cassette:
     except ValidationError as error:
         raise UserError(
             f"{path} is no cassette of this version of podium: its first line must be a header "
-            '{"podium_cassette": 1, ...}.'
+            '{"podium_cassette": 1, "source_label": ...}.'
         ) from error
     rows: dict[Key, Row] = {}
     for number, line in enumerate(rest, start=2):

@@ -9,12 +9,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
-from inspect_ai.model import ChatMessage, Model, get_model, model_roles
+from anyio.lowlevel import RunVar
+from inspect_ai.model import (
+    CachePolicy,
+    ChatMessage,
+    Model,
+    ModelOutput,
+    get_model,
+    model_roles,
+)
 from inspect_ai.util import LimitExceededError, span
 
+from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
-from harness.pool_file import PoolSpec, WorkerSpec
+from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import Reply
 from harness.replicate import CURRENT, Replicate, request_digest
 from harness.spend import SPEND, Spend
@@ -52,10 +62,11 @@ class Pool:
         model = self._model(worker)
         price_ref = self._price_ref(worker, model)
         allowance = self.spend.allowance(price_ref) if self.spend else nullcontext()
-        token = CURRENT.set(self._number(worker, messages))
+        number = self._number(worker, messages)
+        token = CURRENT.set(number)
         try:
             async with span(step, type="workflow_step"), allowance:
-                output = await model.generate(list(messages))
+                output = await _generate(model, worker, messages, number)
                 usage = usage_from(output.usage)
                 usd = self.spend.add(price_ref, usage) if self.spend else None
         except (PodiumError, LimitExceededError):
@@ -85,6 +96,26 @@ class Pool:
         return Replicate(epoch=self.epoch, occurrence=occurrence)
 
 
+async def _generate(
+    model: Model, worker: str, messages: Sequence[ChatMessage], number: Replicate
+) -> ModelOutput:
+    """Call a model; a worker that caches keeps a reply of its own for every replicate.
+
+    Inspect's cache knows neither repetitions nor provider arguments, so they go into its key.
+    """
+    given = model.config.cache
+    if not given:
+        return await model.generate(list(messages))
+    policy = given if isinstance(given, CachePolicy) else CachePolicy()
+    scopes = {
+        **policy.scopes,
+        "podium_worker": worker,
+        "podium_args": repr(sorted(model.model_args.items())),
+        "podium_replicate": f"{number.epoch} {number.occurrence}",
+    }
+    return await model.generate(list(messages), cache=policy.model_copy(update={"scopes": scopes}))
+
+
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
     """Return a slot's Inspect model; only rehearsal workers take a seed and a time scale.
 
@@ -100,7 +131,10 @@ def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Mode
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
     """Return one model per slot, by role name, conductor included: Inspect's `model_roles`."""
-    return {slot.name: slot_model(slot, seed, time_scale) for slot in spec.slots}
+    models = {slot.name: slot_model(slot, seed, time_scale) for slot in spec.slots}
+    for slot in spec.slots:
+        _refuse_mislabelled(spec, slot)
+    return models
 
 
 def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
@@ -108,8 +142,11 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     roles = {
         name: role[0] if isinstance(role, list) else role for name, role in model_roles().items()
     }
-    slots = spec.slots if spec else ()
-    models = {slot.name: roles.get(slot.name) or _absent_role(slot) for slot in slots} or roles
+    models = roles
+    if spec:
+        models = {
+            slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in spec.slots
+        }
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=SPEND.get())
@@ -120,6 +157,36 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     return pool
 
 
-def _absent_role(slot: WorkerSpec) -> Model:
-    """Return the model of a slot for which the running eval has no role; its calls get the role."""
-    return get_model(slot.model, role=slot.name, config=slot.config, memoize=False, **slot.args)
+def _absent_role(spec: PoolSpec, slot: WorkerSpec) -> Model:
+    """Return the model of a slot for which the running eval has no role; its calls get the role.
+
+    Made once for all samples of an event loop: a client belongs to the loop it was made in.
+    """
+    made = _MADE.get(None)
+    if made is None:
+        made = dict[tuple[str, str], Model]()
+        _MADE.set(made)
+    key = (spec.label, slot.model_dump_json())
+    if key not in made:
+        _refuse_mislabelled(spec, slot)
+        arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **slot.args}
+        made[key] = get_model(slot.model, config=slot.config, **arguments)
+    return made[key]
+
+
+def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
+    """Raise UserError when a pool says of recorded replies that they are somebody else's."""
+    cassette = slot.args.get("cassette")
+    if slot.provider != REPLAYING or not cassette:
+        return
+    source = open_cassette(str(cassette)).header.source_label
+    if (source == "rehearsal") != (spec.label == "rehearsal"):
+        wanted = "rehearsal" if source == "rehearsal" else "recorded"
+        raise UserError(
+            f"Pool {spec.name!r} is labelled {spec.label!r}, and the replies that {slot.name!r} "
+            f"replays were recorded from {source} workers: label it {wanted!r}."
+        )
+
+
+_MADE: RunVar[dict[tuple[str, str], Model]] = RunVar("podium_absent_roles")
+"""The models of absent roles, by label and slot."""

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
-from harness.cassette import Header, Key, Row, Tokens, write_cassette
+from harness.cassette import Header, Key, Row, SourceLabel, Tokens, write_cassette
 from harness.errors import UserError
 from harness.pool import GRADER
+from harness.pool_file import REHEARSING
 from harness.recorded_pool import recorded_pool
 from harness.replicate import request_digest
 from harness.solver import PODIUM
@@ -53,8 +54,9 @@ class Summary:
 def record(logs: Sequence[Path], out: Path) -> Summary:
     """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.
 
-    Raises UserError for a log that cannot be read, an output that exists, logs without a reply, and
-    two logs that answer the same request and repetition differently.
+    Raises UserError for a log that cannot be read, an output that exists, logs without a reply, two
+    logs that answer the same request and repetition differently, and replies of real models beside
+    those of rehearsal workers.
     """
     if out.suffix != ".jsonl":
         raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
@@ -62,22 +64,26 @@ def record(logs: Sequence[Path], out: Path) -> Summary:
     _refuse(summary.cassette, summary.pool)
     rows: dict[Key, Row] = {}
     facts: list[Mapping[str, Any]] = []
+    sources: dict[SourceLabel, str] = {}
     for path in logs:
         log = _read(path)
-        for row in _rows(log, path, summary):
-            _add(rows, row, summary)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
+        for row, event in _rows(log, path, summary):
+            sources.setdefault(_source_label(event, facts[-1]), path.name)
+            _refuse_mixed(sources)
+            _add(rows, row, summary)
     if not rows:
         raise UserError(f"No reply of a model in {_named(logs)}: there is nothing to record.")
     summary.rows = len(rows)
     summary.workers = dict(Counter(row.worker for row in rows.values()))
     models = {row.worker: row.model for row in rows.values()}
-    files = recorded_pool(out, models, facts)
-    _refuse(*files)
     header = Header(
         created_from=tuple(path.name for path in logs),
         source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in logs),
+        source_label=next(iter(sources)),
     )
+    files = recorded_pool(out, models, facts, header.source_label)
+    _refuse(*files)
     write_cassette(out, header, rows.values())
     for file, text in files.items():
         file.write_text(text, encoding="utf-8")
@@ -101,8 +107,26 @@ def _read(path: Path) -> EvalLog:
         raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
 
 
-def _rows(log: EvalLog, path: Path, summary: Summary) -> Iterator[Row]:
-    """Yield a row for every reply in the finished samples of one log."""
+def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
+    """Return who gave a reply, also where it was replayed from a cassette."""
+    recorded: object = (event.output.metadata or {}).get("recorded")
+    if isinstance(recorded, Mapping):
+        first = cast(Mapping[str, Any], recorded).get("source_label")
+        return "rehearsal" if first == "rehearsal" else "live"
+    rehearsed = event.model.startswith(f"{REHEARSING}/") or facts.get("label") == "rehearsal"
+    return "rehearsal" if rehearsed else "live"
+
+
+def _refuse_mixed(sources: Mapping[SourceLabel, str]) -> None:
+    if len(sources) > 1:
+        raise UserError(
+            f"{sources['live']} holds replies of real models and {sources['rehearsal']} replies of "
+            "rehearsal workers: record them into separate cassettes."
+        )
+
+
+def _rows(log: EvalLog, path: Path, summary: Summary) -> Iterator[tuple[Row, ModelEvent]]:
+    """Yield a row for every reply in the finished samples of one log, and its event."""
     for sample in log.samples or []:
         if sample.error is not None or sample.completed_at is None:
             summary.unfinished_samples += 1
@@ -110,7 +134,9 @@ def _rows(log: EvalLog, path: Path, summary: Summary) -> Iterator[Row]:
         yield from _sample_rows(sample, path, summary)
 
 
-def _sample_rows(sample: EvalSample, path: Path, summary: Summary) -> Iterator[Row]:
+def _sample_rows(
+    sample: EvalSample, path: Path, summary: Summary
+) -> Iterator[tuple[Row, ModelEvent]]:
     asked: Counter[tuple[str, str]] = Counter()
     events = [event for event in sample.events if isinstance(event, ModelEvent)]
     once = {event.uuid or str(index): event for index, event in enumerate(events)}
@@ -127,7 +153,7 @@ def _sample_rows(sample: EvalSample, path: Path, summary: Summary) -> Iterator[R
         if event.cache == "read":
             summary.cache_reads += 1
             continue
-        yield _row(sample, event, (worker, digest, sample.epoch, occurrence), path)
+        yield _row(sample, event, (worker, digest, sample.epoch, occurrence), path), event
 
 
 def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Row:

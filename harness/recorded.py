@@ -82,6 +82,7 @@ def _output(row: Row, cassette: Cassette) -> ModelOutput:
     output.metadata = {
         "recorded": {
             "source": row.source,
+            "source_label": cassette.header.source_label,
             "prompt_recorded": row.prompt_recorded,
             "cassette_sha256": cassette.sha256,
         }

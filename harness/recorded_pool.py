@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from harness.cassette import SourceLabel
 from harness.errors import UserError
 from harness.pool import CONDUCTOR, GRADER
 from harness.prices import BOOKS, book_from_json, read_book
@@ -19,12 +20,16 @@ NO_PRICES = "none"
 
 
 def recorded_pool(
-    cassette: Path, models: Mapping[str, str], facts: Sequence[Mapping[str, Any]]
+    cassette: Path,
+    models: Mapping[str, str],
+    facts: Sequence[Mapping[str, Any]],
+    source_label: SourceLabel,
 ) -> dict[Path, str]:
     """Return the files to write beside a cassette: the pool, and its price book if not shipped.
 
     `models` maps each recorded worker to the model that answered; `facts` is what podium wrote into
-    the header of each log.
+    the header of each log. Files are named as they stand beside the pool, to be moved together.
+    Rehearsal replies stay `rehearsal`: a recording does not make them real.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
@@ -36,7 +41,7 @@ def recorded_pool(
     name, book = _book(cassette, [fact["prices"] for fact in facts if fact.get("prices")])
     lines = [
         f"# Replays {cassette.name}: podium run --pool {cassette.with_suffix('.toml').name}",
-        'label = "recorded"',
+        f"label = {toml('rehearsal' if source_label == 'rehearsal' else 'recorded')}",
         f"prices = {toml(name)}",
     ]
     for worker, model in sorted(models.items(), key=lambda item: item[0] == CONDUCTOR):
@@ -52,7 +57,7 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
         "price": fact.get("price") or model,
         "card": fact.get("card") or "",
         "knowledge_cutoff": fact.get("knowledge_cutoff") or "unknown",
-        "args": {"cassette": str(cassette.resolve())},
+        "args": {"cassette": cassette.name},
     }
     if fact.get("config"):
         fields["config"] = fact["config"]
@@ -73,7 +78,7 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
     lines = [f"date = {toml(book.date)}", f"source = {toml(book.source)}", "", "[usd_per_mtok]"]
     for ref, rates in embedded[0]["usd_per_mtok"].items():
         lines.append(f"{toml(str(ref))} = {toml(rates)}")
-    return str(path.resolve()), {path: "\n".join(lines) + "\n"}
+    return path.name, {path: "\n".join(lines) + "\n"}
 
 
 def toml(value: Any) -> str:

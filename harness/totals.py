@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from harness.ledger import Attempt
 from harness.pool import CONDUCTOR
-from harness.pool_file import Label
+from harness.pool_file import REPLAYING, Label
 from harness.records import Call
 from harness.sittings import Sitting
 
@@ -118,9 +118,17 @@ def system_totals(sitting: Sitting) -> SystemTotals:
         steps=_mean(rows, lambda row: row.steps),
         depth=_mean(rows, lambda row: row.depth),
         # A replayed reply comes at once: how long the real one took is not known.
-        latency_s=None if label == "recorded" else _mean(rows, lambda row: row.latency_s),
+        latency_s=None if _replayed(sitting) else _mean(rows, lambda row: row.latency_s),
         n_unpriced=sum(call.usd is None and call.error is None for call in sitting.calls),
         n_failed=sum(call.error is not None for call in sitting.calls),
+    )
+
+
+def _replayed(sitting: Sitting) -> bool:
+    """Say whether replies came from a cassette; rehearsal replies may, too."""
+    models = [worker.model for worker in sitting.facts.workers.values()]
+    return sitting.facts.label == "recorded" or any(
+        model.startswith(f"{REPLAYING}/") for model in models
     )
 
 

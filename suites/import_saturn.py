@@ -25,24 +25,32 @@ WORKERS = {
     "Saturn-1.5B": "saturn-1.5b",
     "Saturn-7B": "saturn-7b",
 }
+IMPORT = "2"
+"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart."""
 NOTE = "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
 
 
 def saturn_cassette(data: str | Path | None = None) -> Path:
     """Return the imported cassette, made in the user's cache on first use.
 
-    Its name carries a digest of the source and of our questions, so another prompt is another file.
+    Its name carries a digest of the source, of our questions and of the way it is imported, so what
+    differs is another file.
     UserError names the file that is missing.
     """
     local_path(NAME, data)  # without the replies the questions are not worth a request to the hub
     source = sources()[NAME]
     digests = _digests(data)
-    made_of = "".join([source.sha256, *digests.values()])
+    made_of = "".join([IMPORT, source.sha256, *digests.values()])
     name = f"{NAME}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
         rows = [_row(row, digests) for row in local_rows(NAME, data)]
-        header = Header(created_from=(source.file,), source_sha256=(source.sha256,), note=NOTE)
+        header = Header(
+            created_from=(source.file,),
+            source_sha256=(source.sha256,),
+            source_label="live",
+            note=NOTE,
+        )
         write_cassette(path, header, rows)
     return path
 

@@ -1,5 +1,6 @@
 """A cassette replays what was really drawn, and nothing else."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,73 @@ def test_the_pool_file_keeps_the_recorded_workers_identity(
     assert (sage.knowledge_cutoff, sage.config.temperature) == ("2024-06 (card)", 0.5)
     assert spec.worker("clerk").price == "scripted/clerk"
     assert str(read_book(spec.prices).prices["acme/sage"].input) == "1.25"
+
+
+def test_cassette_pool_and_prices_can_be_moved_together(
+    recorded: tuple[EvalLog, Path], tmp_path: Path
+) -> None:
+    log, tape = recorded
+    for name in ("tape.jsonl", "tape.toml", "tape.prices.toml"):
+        shutil.copy(tape.with_name(name), tmp_path / name)
+    text = (tmp_path / "tape.toml").read_text()
+    assert str(tape.parent) not in text
+    spec = read_pool(str(tmp_path / "tape.toml"))
+    assert spec.prices == str(tmp_path / "tape.prices.toml")
+    (tmp_path / "tape.jsonl").rename(tmp_path / "gone.jsonl")
+    with pytest.raises(PodiumError, match="no cassette file"):
+        pool_models(spec)
+    (tmp_path / "gone.jsonl").rename(tmp_path / "tape.jsonl")
+    assert calls(sit(pool_models(spec), tmp_path / "logs", compare())) == calls(log)
+    assert "acme/sage" in read_book(spec.prices).prices
+
+
+@pytest.fixture(scope="module")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A rehearsal run and the cassette made of it."""
+    folder = tmp_path_factory.mktemp("rehearsed")
+    models = {
+        name: get_model("rehearsal/abacus", memoize=False, seed=0, time_scale=0.0)
+        for name in ("sage", "clerk")
+    }
+    log = sit(models, folder / "logs", compare(), epochs=1)
+    record([Path(log.location)], folder / "tape.jsonl")
+    return Path(log.location), folder / "tape.jsonl"
+
+
+def test_recorded_rehearsal_stays_rehearsal(
+    rehearsed: tuple[Path, Path], tmp_path: Path, recorded: tuple[EvalLog, Path]
+) -> None:
+    tape = rehearsed[1]
+    assert read_cassette(tape).header.source_label == "rehearsal"
+    assert read_cassette(recorded[1]).header.source_label == "live"
+    spec = read_pool(str(tape.with_suffix(".toml")))
+    assert (spec.label, spec.workers[0].provider) == ("rehearsal", "recorded")
+    replayed = sit(pool_models(spec), tmp_path / "logs", compare(), epochs=1)
+    record([Path(replayed.location)], tmp_path / "again.jsonl")
+    assert read_cassette(tmp_path / "again.jsonl").header.source_label == "rehearsal"
+
+
+def test_rehearsal_and_real_replies_are_not_recorded_together(
+    rehearsed: tuple[Path, Path], tmp_path: Path
+) -> None:
+    log = sit(live(), tmp_path / "logs", five_votes())
+    with pytest.raises(UserError, match=r"replies of real models and .* of rehearsal") as refused:
+        record([rehearsed[0], Path(log.location)], tmp_path / "both.jsonl")
+    assert "\n" not in str(refused.value)
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("kind", ["rehearsed", "recorded"])
+def test_a_pool_that_calls_recorded_replies_by_another_label_is_refused(
+    kind: str, rehearsed: tuple[Path, Path], recorded: tuple[EvalLog, Path], tmp_path: Path
+) -> None:
+    tape = rehearsed[1] if kind == "rehearsed" else recorded[1]
+    labels = ("rehearsal", "recorded") if kind == "rehearsed" else ("recorded", "rehearsal")
+    text = tape.with_suffix(".toml").read_text().replace(f'"{labels[0]}"', f'"{labels[1]}"')
+    wrong = tape.with_name("wrong.toml")
+    wrong.write_text(text)
+    with pytest.raises(UserError, match=f"label it '{labels[0]}'"):
+        pool_models(read_pool(str(wrong)))
 
 
 @pytest.mark.parametrize(

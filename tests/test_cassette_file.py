@@ -18,7 +18,7 @@ ROW = Row(
     model="m",
     source="s",
 )
-HEADER = Header(created_from=("a.eval",), source_sha256=("0",))
+HEADER = Header(created_from=("a.eval",), source_sha256=("0",), source_label="live")
 
 
 def test_a_cassette_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -32,6 +32,7 @@ def test_a_cassette_is_read_as_it_was_written(tmp_path: Path) -> None:
 def damaged() -> Sequence[tuple[str, str]]:
     head, row = HEADER.model_dump_json(), ROW.model_dump_json()
     return [
+        (head.replace(',"source_label":"live"', ""), "first line must be a header"),
         (row, "first line must be a header"),
         ("", "first line must be a header"),
         (head.replace(":1,", ":2,"), "no cassette of this version"),
@@ -43,7 +44,7 @@ def damaged() -> Sequence[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("content", "said"),
     damaged(),
-    ids=["no-header", "empty", "other-version", "twice", "cut-off"],
+    ids=["no-source-label", "no-header", "empty", "other-version", "twice", "cut-off"],
 )
 def test_a_damaged_cassette_is_refused_with_its_line(
     content: str, said: str, tmp_path: Path

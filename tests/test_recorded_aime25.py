@@ -87,6 +87,7 @@ def test_the_cassette_holds_every_reply_with_its_tokens_and_without_a_prompt() -
         reply = kept[WORKERS[row["model"]], row["problem_id"]]
         assert reply.text == row["output"]
         assert reply.usage
+        assert reply.usage.reasoning is None, "the source counts thinking as output"
         assert (reply.usage.input, reply.usage.output) == (row["in_tokens"], row["out_tokens"])
         assert (reply.prompt_recorded, reply.epoch, reply.occurrence) == (False, 1, 0)
 
@@ -141,4 +142,5 @@ def test_a_replayed_eval_gives_the_recorded_accuracy_and_tokens(
     tokens = sum((usage_from(sample.output.usage) or Usage() for sample in samples), Usage())
     recorded = [row for row in rows() if WORKERS[row["model"]] == worker]
     assert tokens.output == sum(row["out_tokens"] for row in recorded)
+    assert tokens.reasoning is None
     assert tokens.input == sum(row["in_tokens"] for row in recorded)
