@@ -47,6 +47,8 @@ class Chat:
     options: tuple[tuple[str, str], ...]
     """The choices, as (letter, text)."""
     asked: Asked
+    gathered: bool = False
+    """Whether earlier replies came numbered, to be made one: this worker is to aggregate."""
 
     @property
     def everything(self) -> str:
@@ -66,7 +68,8 @@ def read_chat(messages: Sequence[ChatMessage]) -> Chat:
     numbered = _numbered(system)
     options = tuple((m[1], m[2]) for m in _OPTION.finditer(question))
     options = options if len(options) >= 2 and options[0][0] == "A" else ()
-    return Chat(question, subtask, (*earlier, *numbered), system, options, _asked(first, options))
+    replies = (*earlier, *numbered)
+    return Chat(question, subtask, replies, system, options, _asked(first, options), bool(numbered))
 
 
 def _bounded(text: str) -> str:

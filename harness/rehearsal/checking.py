@@ -56,6 +56,25 @@ def compiles(program: str) -> bool:
     return True
 
 
+def _form(program: str) -> str:
+    """Return a program without what does not matter: layout and comments."""
+    return ast.unparse(ast.parse(program))
+
+
+def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
+    """Return the complete program that most replies agree on, the first of them among equals.
+
+    The reader's own program is one more voice; alone it counts only when no reply has one.
+    """
+    found = [final_answer(reply, "program") for reply in replies]
+    programs = [program for program in found if program and compiles(program)]
+    if not programs:
+        return own
+    voices = [*programs, own] if own and compiles(own) else programs
+    forms = [_form(program) for program in voices]
+    return max(programs, key=lambda program: forms.count(_form(program)))
+
+
 def weigh(
     replies: Sequence[str], asked: Asked, own: tuple[str | None, float], paper: Scratch | None
 ) -> str | None:

@@ -63,8 +63,8 @@ def _attempt(worker: Worker, chat: Chat, paper: Scratch) -> Attempt:
 
 def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
     own = _attempt(worker, chat, paper)
-    checks = paper if worker.manner == "verify" else None
-    if checks:
+    checks = paper if worker.manner == "verify" or chat.gathered else None
+    if worker.manner == "verify":
         _report_errors(chat, paper)
     weight = OWN_WEIGHT[worker.manner]
     answer = checking.weigh(chat.earlier, chat.asked, (own.answer, weight), checks)
@@ -106,9 +106,13 @@ def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
 
 def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
     own = write_program(worker, chat.question, paper) if worker.families else None
+    mine = own[1].strip("\n") if own else None
     earlier = [reply for reply in chat.earlier if final_answer(reply, "program")]
-    weight = OWN_WEIGHT[worker.manner] if own else 0.0
-    code = checking.weigh(earlier, "program", (own[1].strip("\n") if own else None, weight), None)
+    if chat.gathered:
+        code = checking.agreed_program(earlier, mine)
+    else:
+        weight = OWN_WEIGHT[worker.manner] if own else 0.0
+        code = checking.weigh(earlier, "program", (mine, weight), None)
     if code is None:
         return unable(worker, "I do not know how to write this program", paper)
-    return say_program(worker, chat, code, own[0] if own else "")
+    return say_program(worker, chat, code, own[0] if own and code == mine else "")
