@@ -44,7 +44,10 @@ def as_task(
     """
     questions = pick(suite, split, limit)
     if suite.needs_box and box is None:
-        raise UserError(f"Suite {suite.name!r} runs programs: name a sandbox with --box.")
+        raise UserError(
+            f"Suite {suite.name!r} runs programs: name a sandbox with --box, or under "
+            "`inspect eval` with -T box=subprocess."
+        )
     return Task(
         dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
         solver=solver or generate(),

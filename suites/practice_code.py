@@ -56,7 +56,11 @@ SUITE = PracticeSuite(
 
 @task
 def practice_code(
-    split: Split = "eval", limit: int | None = None, epochs: int = 1, box: str = "subprocess"
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, box: str | None = None
 ) -> Task:
-    """Generated programming problems; splits train, validation and eval; runs programs in `box`."""
-    return as_task(SUITE, split=split, limit=limit, epochs=epochs, box=open_box(box))
+    """Generated programming problems; splits train, validation and eval; runs programs in `box`.
+
+    Whoever lets a model's programs run says where (-T box=subprocess): there is no default.
+    """
+    opened = open_box(box) if box else None
+    return as_task(SUITE, split=split, limit=limit, epochs=epochs, box=opened)

@@ -152,8 +152,14 @@ def test_a_wrong_program_grades_wrong_with_the_test_that_failed() -> None:
 
 
 def test_inspect_finds_the_questions_of_every_practice_task() -> None:
-    for make in (practice_integer, practice_choice, practice_code, practice_composed):
+    for make in (practice_integer, practice_choice, practice_composed):
         assert len(make(split="validation", limit=3).dataset) == 3
+    assert len(practice_code(split="validation", limit=3, box="subprocess").dataset) == 3
+
+
+def test_no_program_runs_under_inspect_unless_a_box_is_named() -> None:
+    with pytest.raises(UserError, match=r"name a sandbox with --box, .* -T box=subprocess"):
+        practice_code(split="validation", limit=3)
 
 
 # The diary of opened exams.
