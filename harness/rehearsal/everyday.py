@@ -33,7 +33,10 @@ _THESAURUS = tuple(
         (rf"\b(?:leaves?|leaving) (?:a )?rest (?:of )?{_N}", r"leaves remainder \1"),
         (rf"\b(?:whether|when|if|no matter if) (?:you |we |one )?divid\w+ it by {_N}(?: or|,)? (?:by )?{_N},? (?:or|and) (?:by )?{_N}", r"when divided by each of \1, \2 and \3"),
         (rf"\b(?:whether|when|if|no matter if) (?:you |we |one )?divid\w+ it by {_N} (?:or|and) (?:by )?{_N}", r"when divided by each of \1 and \2"),
+        (rf"sum of (?:all )?(?:the )?{_NOUN} (?:that|which) (?:divide|{_INTO})(?: evenly)? {_N}", r"sum of the divisors of \1"),
+        (rf"\b(?:dealt|shared|divided|split) (?:out )?evenly (?:to|among|between|into) {_N}, (?:(?:to|among|between|into) )?{_N},? (?:or|and) (?:(?:to|among|between|into) )?{_N}", r"divisible by all of \1, \2 and \3"),
         # digits and bases
+        (rf"\b(?:have|has|with|having) digits (?:that |which )?(?:add|sum) up to {_N}", r"have digit sum \1"),
         (rf"how many ({_NOUN}|primes|prime numbers|squares) (?:are there |there are )?(?:that |which |with |having )(?:have |has |consist of )?(?:exactly )?{_N} digits(?: exist)?", r"how many \2 digit \1 are there"),
         (r"\bread(?:s|ing)? the same (?:forwards?|backwards?|both ways|in both directions|from)[^.?,]*", "are palindromes"),
         (r"(?:what|which) digit does ([^.?]{3,60}?) end (?:in|with|on)\b", r"what is the last digit of \1"),
@@ -49,6 +52,9 @@ _THESAURUS = tuple(
         (rf"\b(?:start|begin)\w* (?:with|at|from) {_N},? (?:and )?(?:keep|always|repeatedly|each time|go on|continue)\w*(?: on)?(?: \w+)? multiply(?:ing)? by {_N}[^?]*?\b{_N}(?:th|st|nd|rd)\b", r"find the \3th term of a geometric sequence with first term \1 and ratio \2. this is the last"),
         (rf"(squares|cubes) of (?:all |the |every |each )*(?:positive |whole |natural )*(?:numbers?|integers?) from 1 (?:up )?to {_N}", r"\1 of the first \2 integers"),
         # plain arithmetic
+        (r"\bper cent\b", "percent"),
+        (rf"\bsquare {_N}\b", r"\1 squared"),
+        (rf"\b(?:and )?(?:then )?take away {_N}(?! from)", r"and then subtract \1"),
         (rf"\btake {_N} away from {_N}", r"subtract \1 from \2"),
         (r"\bhalve (?:what (?:remains|is left|you get|comes out)|it|the result|that|this)\b", "divide the result by 2"),
         (r"\btriple (?:what (?:remains|is left|you get|comes out)|the result|that|this)\b", "multiply the result by 3"),
@@ -60,7 +66,7 @@ _SHARED = re.compile(
     rf"(?:among|between|amongst|to) {_N} [a-z]+"
 )
 _PACKED = re.compile(
-    rf"{_N} [a-z]+ (?:[a-z]+ )?(?:[a-z]+ )?(?:in|into) (?:full )?(?:boxes|bags|packs|rows|groups|crates|teams|cartons|packets|bunches) of {_N}"
+    rf"{_N} [a-z]+ (?:[a-z]+ ){{0,4}}(?:in|into) (?:full )?(?:boxes|bags|packs|rows|groups|crates|teams|cartons|packets|bunches) of {_N}"
 )
 _EQUAL_PARTS = re.compile(
     rf"{_N} [a-z]+(?:, {_N} [a-z]+)? and {_N} [a-z]+[^?]*\b(?:equal|identical|alike|same)\b[^?]*"
@@ -98,7 +104,9 @@ def usual_words(text: str) -> str:
 def _parted(text: str) -> str | None:
     """Read what is left, or how many there are, when things are put in equal parts."""
     found = _SHARED.search(text) or _PACKED.search(text)
-    if found and re.search(rf"how many[^.?]*{_OVER}|what {_OVER}", text[found.end() :]):
+    if found and re.search(
+        rf"how many[^.?]*(?:{_OVER}|not fill)|what {_OVER}", text[found.end() :]
+    ):
         return f"what is the remainder when {found[1]} is divided by {found[2]}?"
     found = _EQUAL_PARTS.search(text)
     if found and re.search(r"\bmost\b|maximum|largest|greatest|biggest|highest", text):

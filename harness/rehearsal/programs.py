@@ -23,7 +23,7 @@ _LAYOUT = re.compile(
 )
 _FORMAT = re.compile(r"```|\bpython\b|\bcode block|\bcomplete this\b|\byour (?:reply|answer)")
 _DOES = re.compile(
-    r"\b(?:prints?|output|returns?|finds?|computes?|count|determines?"
+    r"\b(?:prints?|output|returns?|finds?|computes?|counts?|determines?"
     r"|report|write|how many|work out|encrypt|decode)\b"
 )
 _GIVEN = re.compile(
