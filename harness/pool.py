@@ -20,6 +20,7 @@ from inspect_ai.model import (
     get_model,
     model_roles,
 )
+from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.util import LimitExceededError, span
 
 from harness.cassette import open_cassette
@@ -101,9 +102,11 @@ async def _generate(
 ) -> ModelOutput:
     """Call a model; a worker that caches keeps a reply of its own for every replicate.
 
-    Inspect's cache knows neither repetitions nor provider arguments, so they go into its key.
+    Inspect's cache knows neither repetitions nor provider arguments, so they go into its key. What
+    a whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     """
-    given = model.config.cache
+    whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
+    given = model.config.cache if whole_eval is None else whole_eval
     if not given:
         return await model.generate(list(messages))
     policy = given if isinstance(given, CachePolicy) else CachePolicy()

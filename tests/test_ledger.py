@@ -165,6 +165,22 @@ def test_a_cache_read_has_a_price_and_is_not_paid(
     assert causes == {"cache reads"}
 
 
+def test_votes_read_from_the_cache_are_votes_of_their_own_and_not_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    crew = Crew(sage=lambda heard: f"{heard.occurrence}")
+    votes = steps(*["sage"] * 5)
+    for run in ("1", "2"):
+        sit(tmp_path / run, "votes", votes, crew, settings={"cache": True})
+    first, second = only(tmp_path / "1"), only(tmp_path / "2")
+    assert [call.billable for call in first.calls] == [True] * 20
+    assert [call.billable for call in second.calls] == [False] * 20
+    assert system_totals(first).usd_spent == 20 * Decimal("0.000014")
+    assert system_totals(second).usd_spent == 0
+    assert spent_in(tmp_path / "2") == 0
+
+
 def test_grading_calls_are_billed_apart(tmp_path: Path) -> None:
     (log,) = sit(tmp_path, "single:sage", ask_grader=True)
     rows = calls_of(log)

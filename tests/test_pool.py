@@ -49,6 +49,27 @@ def test_five_cached_votes_are_five_draws_in_the_second_run_too(
     assert sorted(event.output.completion for _, event in model_events(first)) == sorted(said)
 
 
+def test_the_cache_of_a_whole_eval_keeps_votes_apart_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    script("voter", draw)
+    model = get_model("scripted/voter", memoize=False)
+    for run in ("1", "2"):
+        task = Task(MemoryDataset([Sample(input="Question?")]), solver=five_votes())
+        (log,) = eval(
+            task,
+            model=None,
+            model_roles={"sage": model},
+            cache=True,
+            log_dir=str(tmp_path / run),
+            display="none",
+        )
+        events = [event for _, event in model_events(log)]
+        assert len({event.output.completion for event in events}) == 5
+        assert {event.cache for event in events} == {"write" if run == "1" else "read"}
+
+
 def test_two_workers_of_one_model_do_not_share_cached_replies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
