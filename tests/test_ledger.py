@@ -8,7 +8,7 @@ import pytest
 from inspect_ai import Task, eval_set
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, read_eval_log
-from inspect_ai.model import CachePolicy, ChatMessageUser, ModelUsage, get_model
+from inspect_ai.model import CachePolicy, ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from runs import BOOK, Crew, Heard, failing_on, number, sit, steps, wrong
 from scripted import script
@@ -19,10 +19,9 @@ from harness.logs import find_logs, newest_logs
 from harness.pool import CONDUCTOR, Pool
 from harness.prices import cost
 from harness.reconcile import reconcile
-from harness.records import Answer, Call, Question, Usage
+from harness.records import Answer, Call, Question
 from harness.sittings import Sitting, read_sittings
 from harness.totals import query_totals, system_totals
-from harness.usage import usage_from
 
 
 def only(tmp_path: Path) -> Sitting:
@@ -165,22 +164,6 @@ def test_a_cache_read_has_a_price_and_is_not_paid(
     assert causes == {"cache reads"}
 
 
-def test_votes_read_from_the_cache_are_votes_of_their_own_and_not_paid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
-    crew = Crew(sage=lambda heard: f"{heard.occurrence}")
-    votes = steps(*["sage"] * 5)
-    for run in ("1", "2"):
-        sit(tmp_path / run, "votes", votes, crew, settings={"cache": True})
-    first, second = only(tmp_path / "1"), only(tmp_path / "2")
-    assert [call.billable for call in first.calls] == [True] * 20
-    assert [call.billable for call in second.calls] == [False] * 20
-    assert system_totals(first).usd_spent == 20 * Decimal("0.000014")
-    assert system_totals(second).usd_spent == 0
-    assert spent_in(tmp_path / "2") == 0
-
-
 def test_grading_calls_are_billed_apart(tmp_path: Path) -> None:
     (log,) = sit(tmp_path, "single:sage", ask_grader=True)
     rows = calls_of(log)
@@ -299,18 +282,3 @@ def test_a_log_can_be_read_without_its_directory(tmp_path: Path) -> None:
     (path,) = find_logs([tmp_path])
     assert find_logs([path]) == (path,)
     assert len(read_calls(read_eval_log(str(path)), path)) == 4
-
-
-def test_reasoning_that_was_not_reported_is_unknown_and_not_zero(tmp_path: Path) -> None:
-    sit(tmp_path, "pair", steps("sage", "clerk"))
-    sitting = only(tmp_path)
-    assert [call.usage.reasoning for call in sitting.calls if call.usage] == [None] * 8
-    assert query_totals(sitting.attempts[0]).tokens_reasoning is None
-    assert system_totals(sitting).tokens_reasoning is None
-
-
-def test_reasoning_adds_up_only_where_all_of_it_is_known() -> None:
-    some, none, unknown = Usage(reasoning=3), Usage(reasoning=0), Usage()
-    assert (some + none).reasoning == 3
-    assert (some + unknown).reasoning is None
-    assert usage_from(ModelUsage(input_tokens=1, reasoning_tokens=0)) == Usage(1, reasoning=0)

@@ -1,0 +1,51 @@
+"""Tokens that nobody reported are unknown; tokens that nobody billed are not paid."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from inspect_ai.model import ModelUsage
+from runs import Crew, sit, steps
+
+from harness.ledger import spent_in
+from harness.records import Usage
+from harness.sittings import Sitting, read_sittings
+from harness.totals import query_totals, system_totals
+from harness.usage import usage_from
+
+
+def only(log_dir: Path) -> Sitting:
+    """Return the one sitting below a directory."""
+    ((sitting,), _) = read_sittings([log_dir])
+    return sitting
+
+
+def test_reasoning_that_was_not_reported_is_unknown_and_not_zero(tmp_path: Path) -> None:
+    sit(tmp_path, "pair", steps("sage", "clerk"))
+    sitting = only(tmp_path)
+    assert [call.usage.reasoning for call in sitting.calls if call.usage] == [None] * 8
+    assert query_totals(sitting.attempts[0]).tokens_reasoning is None
+    assert system_totals(sitting).tokens_reasoning is None
+
+
+def test_reasoning_adds_up_only_where_all_of_it_is_known() -> None:
+    some, none, unknown = Usage(reasoning=3), Usage(reasoning=0), Usage()
+    assert (some + none).reasoning == 3
+    assert (some + unknown).reasoning is None
+    assert usage_from(ModelUsage(input_tokens=1, reasoning_tokens=0)) == Usage(1, reasoning=0)
+
+
+def test_votes_read_from_the_cache_are_votes_of_their_own_and_not_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    crew = Crew(sage=lambda heard: f"{heard.occurrence}")
+    votes = steps(*["sage"] * 5)
+    for run in ("1", "2"):
+        sit(tmp_path / run, "votes", votes, crew, settings={"cache": True})
+    first, second = only(tmp_path / "1"), only(tmp_path / "2")
+    assert [call.billable for call in first.calls] == [True] * 20
+    assert [call.billable for call in second.calls] == [False] * 20
+    assert system_totals(first).usd_spent == 20 * Decimal("0.000014")
+    assert system_totals(second).usd_spent == 0
+    assert spent_in(tmp_path / "2") == 0
