@@ -12,8 +12,8 @@ from conductor.parse import parse
 from conductor.prompt import plan_request, retry_request
 from harness.errors import UserError
 from harness.execute import execute
-from harness.pool import CONDUCTOR, Pool
-from harness.records import Answer, Question
+from harness.pool import Pool
+from harness.records import CONDUCTOR, Answer, Question
 from harness.solver import as_solver
 from harness.system import Manifest, System, malformed
 from harness.workflow import MAX_STEPS, Malformed, Workflow

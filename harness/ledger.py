@@ -19,8 +19,7 @@ from inspect_ai.scorer import Score
 from harness.errors import UserError
 from harness.logs import RunFacts, read_log, run_facts
 from harness.prices import Book, book_from_json, cost
-from harness.records import Call
-from harness.solver import PODIUM
+from harness.records import PODIUM, Call
 from harness.usage import usage_from
 
 Phase = Literal["solve", "score"]

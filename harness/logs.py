@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError
 from harness.pool_file import Label
-from harness.solver import PODIUM
+from harness.records import PODIUM
 
 
 class WorkerFacts(BaseModel):

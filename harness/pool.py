@@ -26,13 +26,10 @@ from inspect_ai.util import LimitExceededError, span
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
-from harness.records import Reply
+from harness.records import CONDUCTOR, GRADER, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
 from harness.spend import SPEND, Spend
 from harness.usage import usage_from
-
-CONDUCTOR = "conductor"
-GRADER = "grader"
 
 
 @dataclass(slots=True)

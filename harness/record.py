@@ -17,11 +17,10 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from harness.cassette import Header, Key, Row, SourceLabel, Tokens, write_cassette
 from harness.errors import UserError
-from harness.pool import GRADER
 from harness.pool_file import REHEARSING
 from harness.recorded_pool import recorded_pool
+from harness.records import GRADER, PODIUM
 from harness.replicate import request_digest
-from harness.solver import PODIUM
 from harness.usage import usage_from
 
 

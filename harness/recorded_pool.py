@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from harness.cassette import SourceLabel
 from harness.errors import UserError
-from harness.pool import CONDUCTOR, GRADER
 from harness.prices import BOOKS, book_from_json, read_book
+from harness.records import CONDUCTOR, GRADER
 
 NO_PRICES = "none"
 """The book without a price (harness/prices/none.toml)."""

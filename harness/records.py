@@ -13,6 +13,13 @@ from typing import Any, Literal
 Kind = Literal["integer", "choice", "program", "text"]
 """What an answer looks like, so that a system may normalise answers without knowing the exam."""
 
+PODIUM = "podium"
+"""Key of podium's facts in the metadata of logs and samples, and the name of its scorer."""
+
+CONDUCTOR = "conductor"
+GRADER = "grader"
+"""The two roles that are not workers."""
+
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -17,11 +17,8 @@ from inspect_ai.solver import Generate, Solver, TaskState
 
 from harness.pool import active_pool
 from harness.pool_file import PoolSpec, read_pool
-from harness.records import Answer, Question
+from harness.records import PODIUM, Answer, Question
 from harness.system import System
-
-PODIUM = "podium"
-"""The key of podium's own facts in the metadata of logs and samples."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from inspect_ai.solver import Solver, TaskState, generate
 
 from harness.errors import UserError
 from harness.progress import tick
-from harness.records import Grade, Question
-from harness.solver import PODIUM, question_of
+from harness.records import PODIUM, Grade, Question
+from harness.solver import question_of
 from harness.suite import Split, Suite
 
 SCHEMA = 1

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from harness.ledger import Attempt
-from harness.pool import CONDUCTOR
 from harness.pool_file import REPLAYING, Label
-from harness.records import Call
+from harness.records import CONDUCTOR, Call
 from harness.sittings import Sitting
 
 

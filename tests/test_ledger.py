@@ -16,10 +16,10 @@ from scripted import script
 from harness.errors import UserError
 from harness.ledger import read_calls, spent_in
 from harness.logs import find_logs, newest_logs
-from harness.pool import CONDUCTOR, Pool
+from harness.pool import Pool
 from harness.prices import cost
 from harness.reconcile import reconcile
-from harness.records import Answer, Call, Question
+from harness.records import CONDUCTOR, Answer, Call, Question
 from harness.sittings import Sitting, read_sittings
 from harness.totals import query_totals, system_totals
 
