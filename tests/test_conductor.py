@@ -122,7 +122,7 @@ def test_in_an_eval_conductor_calls_have_a_role_of_their_own(tmp_path: Path) -> 
 
     everyone = script("speaks-for-all", speak)
     names = ("abacus", "sage", "conductor")
-    roles = {name: get_model(everyone, role=name, memoize=False) for name in names}
+    roles = {name: get_model(everyone, memoize=False) for name in names}
     data = MemoryDataset([Sample(input=SUM.text, target="4")])
     task = Task(data, solver=conductor_prompted(), scorer=match())
     [log] = evaluate(task, model_roles=roles, log_dir=str(tmp_path), display="none")

@@ -1,5 +1,6 @@
 """A pool inside Inspect: replies from its cache are draws of their own, clients are made once."""
 
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,9 @@ def test_the_cache_of_a_whole_eval_keeps_votes_apart_too(
     model = get_model("scripted/voter", memoize=False)
     for run in ("1", "2"):
         task = Task(MemoryDataset([Sample(input="Question?")]), solver=five_votes())
-        (log,) = eval(
+        # Inspect leaves the settings of an eval behind in the caller's context.
+        (log,) = copy_context().run(
+            eval,
             task,
             model=None,
             model_roles={"sage": model},
