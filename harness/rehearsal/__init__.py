@@ -18,5 +18,5 @@ Reading order:
    `program_kinds`), tried on `program_samples`, read and shown by `program_inputs`, written down
    by `program_source`.
 5. Others' replies: `checking`; `planning` (as a step, and as a conductor).
-6. Pools: `drawing` (at random), `calibrate` (against recorded replies).
+6. Pools: `drawing` (at random), `calibrate` (against recorded replies), `freeze` (their digest).
 """
