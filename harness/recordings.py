@@ -1,6 +1,7 @@
 """What a recorded pool can answer, looked up before a run: a miss is an error, never a guess."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from inspect_ai.model import ChatMessageUser
 
@@ -12,8 +13,11 @@ from harness.replicate import request_digest
 
 
 def recordings(spec: PoolSpec) -> dict[str, str]:
-    """Return the sha256 of each cassette that a pool replays, by its name in the pool file."""
-    return {_name(worker): _tape(worker).sha256 for worker in _replayed(spec)}
+    """Return the sha256 of each cassette that a pool replays, by its name or file name.
+
+    Not by its path: a folder that was moved holds the same recordings.
+    """
+    return {Path(_name(worker)).name: _tape(worker).sha256 for worker in _replayed(spec)}
 
 
 def prompts_recorded(spec: PoolSpec) -> bool:

@@ -18,6 +18,7 @@ from harness.pool import Pool, pool_models
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.record import record
+from harness.recordings import recordings
 from harness.replicate import Replicate, request_digest
 
 
@@ -89,6 +90,7 @@ def test_cassette_pool_and_prices_can_be_moved_together(
     assert str(tape.parent) not in text
     spec = read_pool(str(tmp_path / "tape.toml"))
     assert spec.prices == str(tmp_path / "tape.prices.toml")
+    assert recordings(spec) == recordings(read_pool(str(tape.with_suffix(".toml"))))
     (tmp_path / "tape.jsonl").rename(tmp_path / "gone.jsonl")
     with pytest.raises(PodiumError, match="no cassette file"):
         pool_models(spec)
