@@ -28,7 +28,7 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
         return Pool(models=pool_models(spec, seed), spec=spec)
 
     async def choose(question: Question) -> Choice:
-        if spec.label == "recorded":
+        if spec.replayed:
             return await realised(singles(spec.names), question, pool=pool(0), grade=grade)
         plans = enumerate_plans(spec.names)
         return await expected(plans, question, pool_factory=pool, grade=grade)

@@ -138,7 +138,7 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     if name == PROMPTED and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     alone = catalogue.systems[manifest_key(name)].recorded
-    if spec.label == "recorded" and not alone and not prompts_recorded(spec):
+    if spec.replayed and not alone and not prompts_recorded(spec):
         return (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
@@ -153,7 +153,7 @@ def _default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
     others = [
         name
         for name, manifest in catalogue.systems.items()
-        if name != ANY_SINGLE and (manifest.recorded or spec.label != "recorded")
+        if name != ANY_SINGLE and (manifest.recorded or not spec.replayed)
     ]
     return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
 
@@ -214,10 +214,16 @@ class Facts:
     notes: tuple[str, ...] = ()
 
 
+def _without_folders(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return model arguments without folders: a log tells nobody where its writer keeps files."""
+    named = {name: Path(value).name for name, value in args.items() if name == "cassette"}
+    return {**args, **named}
+
+
 def _label_notes(manifest: Manifest, spec: PoolSpec) -> list[str]:
     """Return the footnotes that depend on where replies come from."""
     notes = [manifest.on_label[spec.label]] if spec.label in manifest.on_label else []
-    replayed = spec.label == "recorded" and not prompts_recorded(spec)
+    replayed = spec.replayed and not prompts_recorded(spec)
     return [*notes, "prompt not recorded"] if replayed else notes
 
 
@@ -241,7 +247,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
                 "card": slot.card,
                 "knowledge_cutoff": slot.knowledge_cutoff,
                 "config": slot.config.model_dump(exclude_none=True),
-                "args": slot.args,
+                "args": _without_folders(slot.args),
             }
             for slot in facts.spec.slots
         },

@@ -12,7 +12,14 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any, Literal
 
-from inspect_ai.event import Event, EventTreeSpan, ModelEvent, event_tree
+from inspect_ai.event import (
+    Event,
+    EventTreeSpan,
+    ModelEvent,
+    SpanBeginEvent,
+    SpanEndEvent,
+    event_tree,
+)
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer import Score
 
@@ -202,7 +209,13 @@ def model_events(events: Sequence[Event]) -> Iterator[tuple[Phase, str | None, M
             elif isinstance(node, ModelEvent):
                 yield phase, step, node
 
-    yield from walk(event_tree(events), "solve", None)
+    yield from walk(event_tree(_whole(events)), "solve", None)
+
+
+def _whole(events: Sequence[Event]) -> list[Event]:
+    """Return events without the ends of spans whose beginning an interrupted sample has lost."""
+    begun = {event.id for event in events if isinstance(event, SpanBeginEvent)}
+    return [one for one in events if not isinstance(one, SpanEndEvent) or one.id in begun]
 
 
 def _verdict(score: Score) -> float | None:
@@ -229,7 +242,7 @@ def _call_seconds(event: ModelEvent) -> float:
 
 
 def _solver_seconds(sample: EvalSample) -> float | None:
-    for node in event_tree(sample.events):
+    for node in event_tree(_whole(sample.events)):
         if isinstance(node, EventTreeSpan) and node.name == "solvers" and node.end:
             return (node.end.timestamp - node.begin.timestamp).total_seconds()
     return None

@@ -124,6 +124,11 @@ class PoolSpec(BaseModel):
         return tuple(worker.name for worker in self.workers)
 
     @property
+    def replayed(self) -> bool:
+        """True when replies come from a cassette, whoever gave them first."""
+        return any(worker.provider == "recorded" for worker in self.workers)
+
+    @property
     def slots(self) -> tuple[WorkerSpec, ...]:
         """The workers and, where there is one, the conductor: every model a run may call."""
         return (*self.workers, self.conductor) if self.conductor else self.workers

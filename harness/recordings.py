@@ -46,7 +46,7 @@ def refuse_unrecorded(spec: PoolSpec, questions: Sequence[Question], epochs: int
 
 
 def _replayed(spec: PoolSpec) -> list[WorkerSpec]:
-    return [worker for worker in spec.workers if worker.provider == "recorded"]
+    return [worker for worker in spec.slots if worker.provider == "recorded"]
 
 
 def _name(worker: WorkerSpec) -> str:

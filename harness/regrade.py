@@ -19,8 +19,7 @@ from inspect_ai.scorer import Score
 from harness.errors import UserError
 from harness.experiment import note_versions
 from harness.logs import newest_logs, read_log, run_facts
-from harness.records import Question
-from harness.solver import PODIUM
+from harness.records import PODIUM, Question
 from harness.suite import Suite
 from harness.task import as_score, unscored
 

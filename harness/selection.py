@@ -15,7 +15,7 @@ from harness.errors import WorkerError
 from harness.eval_set import mean_score
 from harness.experiment import Entry, Experiment, open_experiment
 from harness.job import Job, run_entries
-from harness.solver import PODIUM
+from harness.records import PODIUM
 from harness.suite import Split, Suite
 from harness.task import pick
 

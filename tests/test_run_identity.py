@@ -86,14 +86,12 @@ def test_another_price_book_is_another_experiment(tmp_path: Path) -> None:
         pytest.param({"limit": 4, "epochs": 1}, "--epochs 2; leave --epochs", id="epochs"),
     ],
 )
-def test_an_experiment_never_shrinks(
-    tmp_path: Path, changes: dict[str, object], reason: str
-) -> None:
+def test_an_experiment_never_shrinks(tmp_path: Path, changes: dict[str, int], reason: str) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     toy_run(log_dir, limit=4, epochs=2)
     with pytest.raises(UserError) as refusal:
-        toy_run(log_dir, **changes)
+        toy_run(log_dir, None, **changes)
     assert reason in str(refusal.value)
 
 

@@ -86,4 +86,7 @@ def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     """Count both sides; four tokens per message stand for the turn markers of a chat format."""
     asked = sum(4 + count(message.text) for message in messages)
     said = max(1, count(reply))
-    return ModelUsage(input_tokens=asked, output_tokens=said, total_tokens=asked + said)
+    total = asked + said
+    return ModelUsage(
+        input_tokens=asked, output_tokens=said, total_tokens=total, reasoning_tokens=0
+    )
