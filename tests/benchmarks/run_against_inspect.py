@@ -15,12 +15,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 from inspect_ai import Task, eval_set
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import (
+    ChatMessage,
     ChatMessageSystem,
     ChatMessageUser,
     Model,
@@ -30,6 +32,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import span
 
 from harness.answers import integer
 from harness.cli import catalogue, controls
@@ -40,7 +43,8 @@ from harness.run import run
 from suites import SUITES
 
 SUITE = "practice-integer"
-AGGREGATOR = "formatter"
+AGGREGATOR = "sage"
+"""The first worker of the pool, as in `moa-lite`: it has more to compute than others."""
 
 
 @solver
@@ -56,25 +60,33 @@ def plain_single() -> Solver:
 
 
 @solver
-def plain_mixture() -> Solver:
-    """Ask every worker at once, then one with all replies in its system message."""
+def plain_mixture(spans: bool = False) -> Solver:
+    """Ask every worker at once, then one with all replies in its system message.
 
-    async def ask(model: Model, text: str) -> str:
-        return (await model.generate([ChatMessageUser(content=text)])).completion
+    With `spans` each call has a span of its own, as podium's steps have and a log needs that is to
+    say which call belongs to which step.
+    """
+
+    async def ask(model: Model, *messages: ChatMessage) -> str:
+        async with span("call", type="step") if spans else nullcontext():
+            return (await model.generate(list(messages))).completion
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         workers = [get_model(role=name) for name in model_roles() if name != "conductor"]
-        replies = await asyncio.gather(*(ask(worker, state.input_text) for worker in workers))
+        asked = ChatMessageUser(content=state.input_text)
+        replies = await asyncio.gather(*(ask(worker, asked) for worker in workers))
         numbered = "\n".join(f"{n}. {reply}" for n, reply in enumerate(replies, start=1))
-        messages = [
-            ChatMessageSystem(content=f"Responses from models:\n{numbered}"),
-            ChatMessageUser(content=state.input_text),
-        ]
-        output = await get_model(role=AGGREGATOR).generate(list(messages))
-        state.output = ModelOutput.from_content("plain", output.completion)
+        system = ChatMessageSystem(content=f"Responses from models:\n{numbered}")
+        text = await ask(get_model(role=AGGREGATOR), system, asked)
+        state.output = ModelOutput.from_content("plain", text)
         return state
 
     return solve
+
+
+def with_spans() -> Solver:
+    """Return the mixture with a span per call."""
+    return plain_mixture(spans=True)
 
 
 @scorer(metrics=[mean(), stderr()])
@@ -148,8 +160,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     compare("single:sage", plain_single, 2, 1)
-    for system, make, calls in (("single:sage", plain_single, 1), ("moa-lite", plain_mixture, 9)):
-        print(f"{system} ({calls} calls):", compare(system, make, asked.questions, asked.rounds))
+    for title, system, make in (
+        ("single:sage, 1 call", "single:sage", plain_single),
+        ("moa-lite, 9 calls", "moa-lite", plain_mixture),
+        ("moa-lite, 9 calls, a span per call on both sides", "moa-lite", with_spans),
+    ):
+        print(f"{title}:", compare(system, make, asked.questions, asked.rounds))
 
 
 if __name__ == "__main__":
