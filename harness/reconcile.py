@@ -89,11 +89,11 @@ def _by_role(totals: Mapping[str, ModelUsage], calls: Sequence[Call]) -> Iterato
 def _compare(where: str, pairs: Iterable[_Pair], *, retried: bool = False) -> Iterator[Difference]:
     """Yield Inspect's total less the ledger's, split by cause."""
     for pair in pairs:
-        rest = _minus(pair.theirs, _total(pair.ours, _in_table))
+        rest = _minus(pair.theirs, _total(pair.ours, in_table))
         causes: tuple[tuple[Cause, Usage], ...] = (
-            ("cache reads", _minus(NOTHING, _total(pair.ours, _is_cached))),
-            ("score-phase calls", _total(pair.ours, _grades)),
-            ("failed attempts", _total(pair.ours, _failed)),
+            ("cache reads", _minus(NOTHING, _total(pair.ours, is_cached))),
+            ("score-phase calls", _total(pair.ours, grades)),
+            ("failed attempts", _total(pair.ours, failed)),
         )
         for cause, tokens in causes:
             rest = _minus(rest, tokens)
@@ -105,19 +105,23 @@ def _compare(where: str, pairs: Iterable[_Pair], *, retried: bool = False) -> It
             yield Difference(where, pair.who, cause, rest)
 
 
-def _in_table(call: Call) -> bool:
+def in_table(call: Call) -> bool:
+    """Return whether a call stands in a table's figures per query."""
     return call.phase == "solve" and call.counted
 
 
-def _is_cached(call: Call) -> bool:
-    return _in_table(call) and not call.billable
+def is_cached(call: Call) -> bool:
+    """Return whether a call of the table was read from a local cache, which Inspect leaves out."""
+    return in_table(call) and not call.billable
 
 
-def _grades(call: Call) -> bool:
+def grades(call: Call) -> bool:
+    """Return whether a call was made by a grader, which Inspect counts and a table does not."""
     return call.phase == "score" and call.counted and call.billable
 
 
-def _failed(call: Call) -> bool:
+def failed(call: Call) -> bool:
+    """Return whether a call belongs to an attempt that failed, which Inspect's run totals count."""
     return not call.counted and call.billable
 
 

@@ -7,7 +7,7 @@ finds its questions answered. Inspect's own `inspect score` has no sandbox, so i
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from harness.errors import UserError
 from harness.experiment import note_versions
 from harness.logs import newest_logs, read_log, run_facts
 from harness.records import PODIUM, Question
+from harness.solver import question_from
 from harness.suite import Suite
 from harness.task import as_score, unscored
 
@@ -67,16 +68,9 @@ def regrade(
 
 def question_in(sample: EvalSample) -> Question:
     """Return the unsealed question of a logged sample."""
-    metadata = sample.metadata
     target = sample.target if isinstance(sample.target, str) else "".join(sample.target)
-    return Question(
-        id=str(sample.id),
-        text=sample.input if isinstance(sample.input, str) else sample.input[-1].text,
-        kind=metadata.get("kind", "text"),
-        target=target,
-        topic=metadata.get("topic", ""),
-        metadata=metadata.get("question") or {},
-    )
+    text = sample.input if isinstance(sample.input, str) else sample.input[-1].text
+    return replace(question_from(str(sample.id), text, sample.metadata), target=target)
 
 
 def _is_unscored(sample: EvalSample) -> bool:

@@ -62,13 +62,13 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     for suite in suites:
         refuse_unrecorded(spec, pick(suite, scope.split, scope.limit), scope.epochs)
     box_name = _box_name(request, spec.label, suites)
-    if box_name:
-        catalogue.open_box(box_name)
+    box = catalogue.open_box(box_name) if box_name else None
     asked = replace(_experiment(scope, spec, book, suites), box=box_name)
     check_experiment(request.log_dir, asked)
     with locked(request.log_dir):
         experiment = open_experiment(request.log_dir, asked)
-        box = catalogue.open_box(experiment.box) if experiment.box else None
+        if experiment.box and experiment.box != box_name:  # suites of an earlier run grade in it
+            box = catalogue.open_box(experiment.box)
         job = Job(request, catalogue, controls, spec, book, experiment.box, box)
         return _run(job, suites, systems, experiment)
 

@@ -8,16 +8,18 @@ A solver made this way fills absent model roles from `pool` (the name of a pool 
 Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from inspect_ai.model import ChatMessageAssistant, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState
 
 from harness.pool import active_pool
 from harness.pool_file import PoolSpec, read_pool
-from harness.records import PODIUM, Answer, Question
+from harness.records import EMPTY, PODIUM, Answer, Question
 from harness.system import System
 
 
@@ -58,15 +60,20 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
 
 def question_of(state: TaskState) -> Question:
     """Return the question of a running sample, target included; any Inspect dataset will do."""
-    stored = state.metadata.get("question")
-    question = Question(
-        id=str(state.sample_id),
-        text=state.input_text,
-        kind=state.metadata.get("kind", "text"),
-        target=state.target.text,
-        topic=state.metadata.get("topic", ""),
+    question = question_from(str(state.sample_id), state.input_text, state.metadata)
+    return replace(question, target=state.target.text)
+
+
+def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
+    """Return the sealed question that `harness.task.sample` wrote into a sample's metadata."""
+    stored = metadata.get("question")
+    return Question(
+        id=id,
+        text=text,
+        kind=metadata.get("kind", "text"),
+        topic=metadata.get("topic", ""),
+        metadata=cast(Mapping[str, Any], stored) if isinstance(stored, dict) else EMPTY,
     )
-    return replace(question, metadata=stored) if isinstance(stored, dict) else question
 
 
 def _shape(answer: Answer) -> dict[str, object]:

@@ -11,7 +11,7 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ModelUsage
 
 from harness.logs import find_logs
-from harness.reconcile import Cause
+from harness.reconcile import Cause, failed, grades, in_table, is_cached
 from harness.records import Call
 from harness.sittings import Sitting
 
@@ -41,7 +41,7 @@ def _sentence(sittings: Sequence[Sitting], paths: Mapping[str, Path]) -> str:
     headers = [read_eval_log(str(paths[one.logs[0]]), header_only=True) for one in sittings]
     pairs = list(zip(sittings, headers, strict=True))
     summed = [(one, header) for one, header in pairs if _has_totals(header)]
-    calls = [call for one, _ in summed for call in one.calls if _in_table(call)]
+    calls = [call for one, _ in summed for call in one.calls if in_table(call)]
     gaps = _by_cause(gap for one, header in summed for gap in _gaps(one, header))
     compared = f"{len(calls):,} calls, {_tokens(_total(calls))}; {_said(gaps)}"
     missing = len(pairs) - len(summed)
@@ -66,16 +66,14 @@ def _gaps(sitting: Sitting, header: EvalLog) -> list[Gap]:
 
 
 def _split(theirs: Tokens, ours: Sequence[Call], sitting: Sitting) -> list[Gap]:
-    table = [call for call in ours if _in_table(call)]
-    spent = [call for call in ours if call.billable]
-    failed = [call for call in spent if not call.counted]
-    cached = _less(NOTHING, _total(call for call in table if not call.billable))
-    graded = _total(call for call in spent if call.counted and call.phase == "score")
-    rest = _less(_less(_less(theirs, _total(table)), cached), graded)
+    again = [call for call in ours if failed(call)]
+    cached = _less(NOTHING, _total(filter(is_cached, ours)))
+    graded = _total(filter(grades, ours))
+    rest = _less(_less(_less(theirs, _total(filter(in_table, ours))), cached), graded)
     # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = _total(call for call in failed if call.log != sitting.logs[0])
-    lost = _less(_total(failed), rest)
-    known = rest if _is_part(lost, older) else _total(failed)
+    older = _total(call for call in again if call.log != sitting.logs[0])
+    lost = _less(_total(again), rest)
+    known = rest if _is_part(lost, older) else _total(again)
     gaps: list[Gap] = [
         ("cache reads", cached),
         ("score-phase calls", graded),
@@ -118,10 +116,6 @@ def _said(gaps: Mapping[Cause, Tokens]) -> str:
     if "unexplained" in gaps:
         parts.append(f"UNEXPLAINED: they differ by {_tokens(gaps['unexplained'])}")
     return "; ".join(parts) + "."
-
-
-def _in_table(call: Call) -> bool:
-    return call.phase == "solve" and call.counted
 
 
 def _tokens(tokens: Tokens) -> str:
