@@ -9,12 +9,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
+from harness import arguments
 from harness.errors import PodiumError, UserError
 
 
@@ -205,16 +204,6 @@ def doctor_command(args: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _dollars(text: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars") from None
-    if not value.is_finite() or value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive amount in US dollars")
-    return value
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; its help is the reference."""
     parser = argparse.ArgumentParser(
@@ -222,78 +211,16 @@ def build_parser() -> argparse.ArgumentParser:
         description="Does a small learned orchestrator beat what people use instead, at what cost?",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    def command(name: str, function: Callable[[argparse.Namespace], int]) -> Any:
-        text = (function.__doc__ or "").splitlines()[0]
-        made = commands.add_parser(name, help=text, description=text)
-        made.set_defaults(command=function)
-        return made
-
-    demo = command("demo", demo_command)
-    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
-    demo.add_argument("--limit", type=int, default=20, help="questions per suite")
-    _run_arguments(command("run", run_command))
-    report = command("report", report_command)
-    report.add_argument(
-        "dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively"
-    )
-    report.add_argument("--out", type=Path, help="directory to write (DIR/report)")
-    record = command("record", record_command)
-    record.add_argument(
-        "logs", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
-    )
-    record.add_argument(
-        "--out", type=Path, required=True, help="cassette to write, e.g. runs/tape.jsonl"
-    )
-    regrade = command("regrade", regrade_command)
-    regrade.add_argument("dir", type=Path, metavar="DIR", help="log directory")
-    which = regrade.add_mutually_exclusive_group()
-    which.add_argument("--unscored", action="store_true", help="only what has no score (default)")
-    which.add_argument("--all", action="store_true", help="everything, after a scorer changed")
-    regrade.add_argument("--box", help="sandbox for suites that run programs")
-    for name, function in (("suites", suites_command), ("systems", systems_command)):
-        listed = command(name, function)
-        listed.add_argument("name", nargs="?", help="show one in full")
-    for name, function in (("workers", workers_command), ("doctor", doctor_command)):
-        pooled = command(name, function)
-        pooled.add_argument(
-            "--pool", default="rehearsal", help="pool name or .toml file (rehearsal)"
-        )
-    pooled.add_argument("--box", help="also check this sandbox")
+    for name, function, add in (
+        ("demo", demo_command, arguments.demo_arguments),
+        ("run", run_command, arguments.run_arguments),
+        ("report", report_command, arguments.report_arguments),
+        ("record", record_command, arguments.record_arguments),
+        ("regrade", regrade_command, arguments.regrade_arguments),
+        ("suites", suites_command, arguments.listed_arguments),
+        ("systems", systems_command, arguments.listed_arguments),
+        ("workers", workers_command, arguments.pool_arguments),
+        ("doctor", doctor_command, arguments.doctor_arguments),
+    ):
+        add(arguments.new_command(commands, name, function))
     return parser
-
-
-def _run_arguments(run: argparse.ArgumentParser) -> None:
-    run.add_argument(
-        "--suite", action="append", required=True, help="suite name; repeat for several"
-    )
-    run.add_argument(
-        "--system",
-        action="append",
-        default=[],
-        help="system name, `single` for every worker; repeat (all that fit the pool)",
-    )
-    run.add_argument("--pool", default="rehearsal", help="pool name or .toml file (rehearsal)")
-    run.add_argument(
-        "--log-dir",
-        type=Path,
-        required=True,
-        help="an experiment: new, or to resume",
-    )
-    run.add_argument("--limit", type=int, help="first N questions (all)")
-    run.add_argument("--epochs", type=int, help="times each question is asked (1)")
-    run.add_argument("--seed", type=int, help="seed of random controls and rehearsal workers (0)")
-    run.add_argument("--split", help="train, validation or eval (eval)")
-    run.add_argument("--max-usd", type=_dollars, help="stop cleanly before spending more than this")
-    run.add_argument("--box", help="sandbox for suites that run programs (see podium doctor)")
-    run.add_argument(
-        "--time-scale",
-        type=float,
-        help="rehearsal latency is slept times this (0.01)",
-    )
-    run.add_argument(
-        "--display",
-        default="line",
-        choices=("line", "full", "rich", "plain", "none"),
-        help="progress: line is ours, the others are Inspect's (line)",
-    )

@@ -1,0 +1,118 @@
+"""The arguments of every command, apart from what the commands do (harness/cli.py).
+
+Nothing slow is imported here: `podium --help` reads this file on every call.
+"""
+
+import argparse
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+Command = Callable[[argparse.Namespace], int]
+"""Runs one command and returns its exit code; the first line of its docstring is its help."""
+
+
+def dollars(text: str) -> Decimal:
+    """Return a positive amount of US dollars."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars") from None
+    if not value.is_finite() or value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive amount in US dollars")
+    return value
+
+
+def new_command(commands: Any, name: str, function: Command) -> argparse.ArgumentParser:
+    """Return the parser of a command that calls `function`, described by its docstring."""
+    text = (function.__doc__ or "").splitlines()[0]
+    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    made.set_defaults(command=function)
+    return made
+
+
+def demo_arguments(demo: argparse.ArgumentParser) -> None:
+    """Add what `podium demo` takes."""
+    demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
+    demo.add_argument("--limit", type=int, default=20, help="questions per suite")
+
+
+def report_arguments(report: argparse.ArgumentParser) -> None:
+    """Add what `podium report` takes."""
+    report.add_argument(
+        "dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively"
+    )
+    report.add_argument("--out", type=Path, help="directory to write (DIR/report)")
+
+
+def record_arguments(record: argparse.ArgumentParser) -> None:
+    """Add what `podium record` takes."""
+    record.add_argument(
+        "logs", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
+    )
+    record.add_argument(
+        "--out", type=Path, required=True, help="cassette to write, e.g. runs/tape.jsonl"
+    )
+
+
+def regrade_arguments(regrade: argparse.ArgumentParser) -> None:
+    """Add what `podium regrade` takes."""
+    regrade.add_argument("dir", type=Path, metavar="DIR", help="log directory")
+    which = regrade.add_mutually_exclusive_group()
+    which.add_argument("--unscored", action="store_true", help="only what has no score (default)")
+    which.add_argument("--all", action="store_true", help="everything, after a scorer changed")
+    regrade.add_argument("--box", help="sandbox for suites that run programs")
+
+
+def listed_arguments(listed: argparse.ArgumentParser) -> None:
+    """Add what `podium suites` and `podium systems` take."""
+    listed.add_argument("name", nargs="?", help="show one in full")
+
+
+def pool_arguments(pooled: argparse.ArgumentParser) -> None:
+    """Add what `podium workers` takes."""
+    pooled.add_argument("--pool", default="rehearsal", help="pool name or .toml file (rehearsal)")
+
+
+def doctor_arguments(doctor: argparse.ArgumentParser) -> None:
+    """Add what `podium doctor` takes."""
+    pool_arguments(doctor)
+    doctor.add_argument("--box", help="also check this sandbox")
+
+
+def run_arguments(run: argparse.ArgumentParser) -> None:
+    """Add what `podium run` takes."""
+    run.add_argument(
+        "--suite", action="append", required=True, help="suite name; repeat for several"
+    )
+    run.add_argument(
+        "--system",
+        action="append",
+        default=[],
+        help="system name, `single` for every worker; repeat (all that fit the pool)",
+    )
+    pool_arguments(run)
+    run.add_argument(
+        "--log-dir",
+        type=Path,
+        required=True,
+        help="an experiment: new, or to resume",
+    )
+    run.add_argument("--limit", type=int, help="first N questions (all)")
+    run.add_argument("--epochs", type=int, help="times each question is asked (1)")
+    run.add_argument("--seed", type=int, help="seed of random controls and rehearsal workers (0)")
+    run.add_argument("--split", help="train, validation or eval (eval)")
+    run.add_argument("--max-usd", type=dollars, help="stop cleanly before spending more than this")
+    run.add_argument("--box", help="sandbox for suites that run programs (see podium doctor)")
+    run.add_argument(
+        "--time-scale",
+        type=float,
+        help="rehearsal latency is slept times this (0.01)",
+    )
+    run.add_argument(
+        "--display",
+        default="line",
+        choices=("line", "full", "rich", "plain", "none"),
+        help="progress: line is ours, the others are Inspect's (line)",
+    )
