@@ -32,6 +32,18 @@ def new_command(commands: Any, name: str, function: Command) -> argparse.Argumen
     return made
 
 
+def box_arguments(graded: argparse.ArgumentParser) -> None:
+    """Add where programs run and how many at once."""
+    graded.add_argument(
+        "--box",
+        help="sandbox for suites that run programs: docker, docker:runsc, bwrap, subprocess "
+        "(docker; subprocess for rehearsal workers)",
+    )
+    graded.add_argument(
+        "--max-sandboxes", type=int, metavar="N", help="programs that run at once (all cores)"
+    )
+
+
 def demo_arguments(demo: argparse.ArgumentParser) -> None:
     """Add what `podium demo` takes."""
     demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
@@ -62,7 +74,7 @@ def regrade_arguments(regrade: argparse.ArgumentParser) -> None:
     which = regrade.add_mutually_exclusive_group()
     which.add_argument("--unscored", action="store_true", help="only what has no score (default)")
     which.add_argument("--all", action="store_true", help="everything, after a scorer changed")
-    regrade.add_argument("--box", help="sandbox for suites that run programs")
+    box_arguments(regrade)
 
 
 def listed_arguments(listed: argparse.ArgumentParser) -> None:
@@ -104,7 +116,7 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--seed", type=int, help="seed of random controls and rehearsal workers (0)")
     run.add_argument("--split", help="train, validation or eval (eval)")
     run.add_argument("--max-usd", type=dollars, help="stop cleanly before spending more than this")
-    run.add_argument("--box", help="sandbox for suites that run programs (see podium doctor)")
+    box_arguments(run)
     run.add_argument(
         "--time-scale",
         type=float,

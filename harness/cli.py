@@ -54,20 +54,34 @@ def catalogue() -> Any:
         systems={**BASELINES, **CONDUCTORS},
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
-        open_box=open_box,
+        boxes=boxes(),
     )
 
 
-def open_box(name: str) -> Any:
-    """Return a sandbox by name; UserError lists the known ones."""
-    from sandbox import BOXES
-    from sandbox import open_box as opened
+def boxes() -> Any:
+    """Return how sandboxes are had; what they complain about is the user's to mend, so UserError.
 
-    if name not in BOXES:
-        raise UserError(
-            f"There is no sandbox {name!r}; known sandboxes: {', '.join(sorted(BOXES))}."
-        )
-    return opened(name)
+    It is only here that a SandboxError is a refusal: later on it leaves a reply ungraded.
+    """
+    import sandbox
+    from harness.boxes import Boxes
+
+    def open_box(name: str, max_sandboxes: int | None) -> Any:
+        try:
+            return sandbox.open_box(name, max_sandboxes)
+        except sandbox.SandboxError as error:
+            raise UserError(str(error)) from error
+
+    def describe(box: Any, image: str) -> Any:
+        try:
+            return box.facts(image)
+        except sandbox.SandboxError as error:
+            raise UserError(str(error)) from error
+
+    def engine() -> bool:
+        return import_module("sandbox.engine").answers()
+
+    return Boxes(open=open_box, describe=describe, engine=engine)
 
 
 def controls() -> Any:
@@ -96,6 +110,7 @@ def run_command(args: argparse.Namespace) -> int:
         split=args.split,
         max_usd=args.max_usd,
         box=args.box,
+        max_sandboxes=args.max_sandboxes,
         time_scale=args.time_scale,
         display=args.display,
     )
@@ -141,10 +156,11 @@ def record_command(args: argparse.Namespace) -> int:
 
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
-    from harness.regrade import regrade_dir
+    from harness.regrade import box_for_logs, regrade_dir
 
-    box = open_box(args.box) if args.box else None
-    results = regrade_dir(args.dir, catalogue().suites, box, everything=args.all)
+    known = catalogue()
+    with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
+        results = regrade_dir(args.dir, known.suites, box, everything=args.all)
     for result in results:
         print(
             f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
@@ -184,6 +200,7 @@ def workers_command(args: argparse.Namespace) -> int:
 
 def doctor_command(args: argparse.Namespace) -> int:
     """Say what is missing before anything is spent."""
+    from harness.boxes import inspected
     from harness.pool_file import read_pool
     from harness.preflight import package_problems, problems, unpriced
     from harness.prices import read_book
@@ -192,7 +209,11 @@ def doctor_command(args: argparse.Namespace) -> int:
     book = read_book(spec.prices)
     found = [*package_problems(), *problems(spec, book)]
     if args.box:
-        open_box(args.box)
+        known = catalogue()
+        facts, missing = inspected(known.boxes, args.box, known.suites.values())
+        for fact in facts:
+            print(fact)
+        found += missing
     for problem in found:
         print(f"- {problem}")
     free = unpriced(spec, book) if spec.label != "live" else []

@@ -14,6 +14,7 @@ from typing import Any, cast
 from inspect_ai import Task
 from inspect_ai.solver import Solver
 
+from harness.boxes import Boxes, OpenBox
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
 from harness.pool_file import PoolSpec
@@ -43,7 +44,7 @@ class Catalogue:
     """Registry name and plain arguments -> solver."""
     parameters: Callable[[str], Collection[str]]
     """Registry name -> the arguments that solver takes."""
-    open_box: Callable[[str], Any]
+    boxes: Boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Request:
     time_scale: float | None = None
     max_usd: Decimal | None = None
     box: str | None = None
+    max_sandboxes: int | None = None
+    """Programs that run at once; None is the number of cores."""
     selection_limit: int = 40
     """Train questions on which `best-single` is chosen."""
     display: str = "line"
@@ -187,16 +190,17 @@ def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]
 def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Facts") -> Task:
     """Return the Inspect task of one entry, with everything a report needs in its header."""
     suite = catalogue.suites[row.suite]
-    box_name = facts.box_name if suite.needs_box else None
+    box = facts.box if suite.needs_box else None
     notes = _label_notes(catalogue.systems[manifest_key(row.system)], facts.spec)
     return as_task(
         suite,
         split=facts.split,
         epochs=experiment.epochs,
-        box=facts.box if suite.needs_box else None,
+        box=box.box if box else None,
+        max_sandboxes=box.most if box else None,
         solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
         name=task_name(row.suite, row.system, facts.purpose),
-        metadata=header(row, experiment, replace(facts, box_name=box_name, notes=tuple(notes))),
+        metadata=header(row, experiment, replace(facts, box=box, notes=tuple(notes))),
     )
 
 
@@ -209,8 +213,7 @@ class Facts:
     split: Split = "eval"
     purpose: str = "eval"
     """`eval`, or `selection` for calls that only choose the best single worker."""
-    box: Any | None = None
-    box_name: str | None = None
+    box: OpenBox | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -229,6 +232,7 @@ def _label_notes(manifest: Manifest, spec: PoolSpec) -> list[str]:
 
 def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
     """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
+    box = facts.box
     return {
         "system": row.system,
         "args": dict(row.args),
@@ -251,7 +255,8 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
             }
             for slot in facts.spec.slots
         },
-        "box": facts.box_name,
+        "box": box.name if box else None,
+        "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
         "seed": experiment.seed,
         "time_scale": experiment.time_scale,
     }

@@ -9,7 +9,7 @@ import fcntl
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
@@ -70,17 +70,21 @@ class Experiment:
     suite_versions: Mapping[str, str]
     data_revisions: Mapping[str, str]
     entries: tuple[Entry, ...]
+    images: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Suite -> digest of the image its programs run in, where the box has images."""
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":
         """Return this experiment extended by `new`; UserError when they cannot share a table."""
-        for field in IDENTITY:
-            _same(field, getattr(self, field), getattr(new, field))
+        for name in IDENTITY:
+            _same(name, getattr(self, name), getattr(new, name))
         if self.box and new.box:
             _same("box", self.box, new.box)
         for suite in self.suite_versions.keys() & new.suite_versions.keys():
             _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
             _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
+        for suite in self.images.keys() & new.images.keys():
+            _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
         _not_less("limit", self.limit or inf, new.limit or inf)
         _not_less("epochs", self.epochs, new.epochs)
         entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
@@ -92,6 +96,7 @@ class Experiment:
             suite_versions={**self.suite_versions, **new.suite_versions},
             data_revisions={**self.data_revisions, **new.data_revisions},
             entries=tuple(entries.values()),
+            images={**self.images, **new.images},
         )
 
 
@@ -140,15 +145,19 @@ def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
     return experiment
 
 
-def note_versions(log_dir: Path, versions: Mapping[str, str]) -> None:
-    """Write the suite versions of logs that were graded again, so that the run can be resumed."""
+def note_graders(
+    log_dir: Path, versions: Mapping[str, str], box: str | None, images: Mapping[str, str]
+) -> None:
+    """Write down who graded whole logs again, so that the run can be resumed."""
     for path in sorted(log_dir.rglob(FILE)):
         experiment = read_experiment(path.parent)
         assert experiment is not None, "rglob has just found it"
         known = {
             suite: versions.get(suite, old) for suite, old in experiment.suite_versions.items()
         }
-        _write(path.parent, replace(experiment, suite_versions=known))
+        kept = {suite: image for suite, image in images.items() if suite in known}
+        changed = replace(experiment, suite_versions=known, box=box or experiment.box, images=kept)
+        _write(path.parent, changed)
 
 
 def _write(log_dir: Path, experiment: Experiment) -> None:

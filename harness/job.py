@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
+from harness.boxes import OpenBox
 from harness.compose import Catalogue, Facts, Request, task_of
 from harness.eval_set import Outcome, Settings, run_tasks
 from harness.experiment import Experiment
@@ -38,12 +39,11 @@ class Job:
     controls: Controls
     spec: PoolSpec
     book: Book
-    box_name: str | None
-    box: Any | None
+    box: OpenBox | None
 
     def box_for(self, suite: Suite[Any]) -> Any | None:
         """Return the box a suite grades in; None for suites that run no programs."""
-        return self.box if suite.needs_box else None
+        return self.box.box if self.box and suite.needs_box else None
 
 
 def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = "eval") -> Outcome:
@@ -54,7 +54,6 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         split=cast(Split, experiment.split),
         purpose=purpose,
         box=job.box,
-        box_name=job.box_name,
     )
     token = PLACE.set(Place(log_dir=job.request.log_dir, spec=job.spec))
     try:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from inspect_ai.log import EvalLog, read_eval_log
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.boxes import BoxFacts
 from harness.errors import UserError
 from harness.pool_file import Label
 from harness.records import PODIUM
@@ -57,6 +58,7 @@ class RunFacts(BaseModel):
     prices: dict[str, Any]
     workers: dict[str, WorkerFacts]
     box: str | None = None
+    box_facts: BoxFacts | None = None
     seed: int
     time_scale: float
     purpose: Literal["eval", "selection"] = "eval"

@@ -6,7 +6,8 @@ finds its questions answered. Inspect's own `inspect score` has no sandbox, so i
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +17,12 @@ from inspect_ai import recompute_metrics
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.scorer import Score
 
+from harness.at_once import as_done
+from harness.boxes import OpenBox, chosen_box, opened
+from harness.compose import Catalogue
 from harness.errors import UserError
-from harness.experiment import note_versions
-from harness.logs import newest_logs, read_log, run_facts
+from harness.experiment import note_graders
+from harness.logs import RunFacts, newest_logs, read_log, run_facts
 from harness.records import PODIUM, Question
 from harness.solver import question_from
 from harness.suite import Suite
@@ -37,12 +41,13 @@ class Regrade:
 
 
 def regrade(
-    log: EvalLog, suite: Suite[Any], box: Any | None, everything: bool = False
+    log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
     """Grade a log's unscored samples again (or all), and write a newer log beside it.
 
     Returns None when there is nothing to grade. UserError when the suite has another version than
-    the log and only a part would be graded: one table row must come from one grader.
+    the log, or the box is another one, and only a part would be graded: one table row must come
+    from one grader.
     """
     chosen = [one for one in log.samples or [] if everything or _is_unscored(one)]
     chosen = [one for one in chosen if one.error is None]
@@ -54,9 +59,12 @@ def regrade(
             f"{Path(log.location).name} was graded by version {stored} of {suite.name}, which is "
             f"now {suite.version}: grade the whole log again with --all."
         )
-    changed = sum(_grade_again(one, suite, box) for one in chosen)
+    if not everything:
+        _refuse_another_box(log, suite, box)
+    most = box.most if box else 1
+    changed = sum(as_done(lambda one: _grade_again(one, suite, box), chosen, most))
     log.eval.task_version = suite.version
-    log.eval.metadata = _with_version(log.eval.metadata, suite.version)
+    log.eval.metadata = _with_grader(log.eval.metadata, suite, box)
     recompute_metrics(log)
     now = datetime.now(UTC)
     log.eval.created = now.isoformat(timespec="seconds")
@@ -80,12 +88,29 @@ def _is_unscored(sample: EvalSample) -> bool:
     )
 
 
-def _grade_again(sample: EvalSample, suite: Suite[Any], box: Any | None) -> bool:
+def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) -> None:
+    """Raise UserError when the log's other samples were graded elsewhere."""
+    path = Path(log.location)
+    facts = run_facts(log, path)
+    if facts is None or box is None:
+        return
+    for what, old, new in (
+        ("box", facts.box, box.name),
+        ("image", facts.box_facts and facts.box_facts.image_id, box.facts[suite.name].image_id),
+    ):
+        if old is not None and old != new:
+            raise UserError(
+                f"{path.name} was graded in {what} {old}, not {new}: name that one, or grade the "
+                "whole log again with --all."
+            )
+
+
+def _grade_again(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> bool:
     """Replace a sample's score; return whether its verdict changed."""
     old = (sample.scores or {}).get(PODIUM)
     try:
         reply = sample.output.completion
-        new: Score = as_score(suite.grade(question_in(sample), reply, box))
+        new: Score = as_score(suite.grade(question_in(sample), reply, box.box if box else None))
     except Exception as error:
         new = unscored(error)
     sample.scores = {**(sample.scores or {}), PODIUM: new}
@@ -99,9 +124,14 @@ def _may_lack_scores(path: Path) -> bool:
     return not scores or any(score.unscored_samples for score in scores)
 
 
-def _with_version(metadata: Mapping[str, Any] | None, version: str) -> dict[str, Any]:
-    facts = dict((metadata or {}).get(PODIUM, {}))
-    return {**(metadata or {}), PODIUM: {**facts, "suite_version": version}}
+def _with_grader(
+    metadata: Mapping[str, Any] | None, suite: Suite[Any], box: OpenBox | None
+) -> dict[str, Any]:
+    """Return a log's metadata with the suite's version and the box that graded it last."""
+    facts = {**(metadata or {}).get(PODIUM, {}), "suite_version": suite.version}
+    if box:
+        facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
+    return {**(metadata or {}), PODIUM: facts}
 
 
 def _newer(old: Path, now: datetime) -> Path:
@@ -111,7 +141,7 @@ def _newer(old: Path, now: datetime) -> Path:
 
 
 def regrade_dir(
-    log_dir: Path, suites: Mapping[str, Suite[Any]], box: Any | None, everything: bool = False
+    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
     """Regrade the newest log of every task below a directory.
 
@@ -123,14 +153,51 @@ def regrade_dir(
         facts = run_facts(log, path) if log else None
         if log is None or facts is None:
             continue
-        if facts.suite not in suites:
-            raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
-        if suites[facts.suite].needs_box and box is None:
+        suite = _suite_of(facts, path, suites)
+        if suite.needs_box and box is None:
             raise UserError(f"Suite {facts.suite!r} runs programs: name a sandbox with --box.")
-        work.append((log, suites[facts.suite]))
+        work.append((log, suite))
     results = [
         regrade(log, suite, box if suite.needs_box else None, everything) for log, suite in work
     ]
     if everything:
-        note_versions(log_dir, {suite.name: suite.version for _, suite in work})
+        versions = {suite.name: suite.version for _, suite in work}
+        note_graders(log_dir, versions, box.name if box else None, box.image_ids if box else {})
     return [result for result in results if result is not None]
+
+
+@contextmanager
+def box_for_logs(
+    log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
+) -> Generator[OpenBox | None]:
+    """Yield the box to regrade a directory's logs in; None when none of them runs programs.
+
+    It is the named one, else the one that graded the logs. UserError when they had several, and
+    when a box cannot be had.
+    """
+    runs: list[RunFacts] = []
+    for path in newest_logs([log_dir]):
+        facts = run_facts(read_eval_log(str(path), header_only=True), path)
+        if facts and _suite_of(facts, path, catalogue.suites).needs_box:
+            runs.append(facts)
+    name = _box_of(runs, named, catalogue) if runs else None
+    suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
+    with opened(catalogue.boxes, name, suites, most) as box:
+        yield box
+
+
+def _box_of(runs: Sequence[RunFacts], named: str | None, catalogue: Catalogue) -> str:
+    used = sorted({facts.box for facts in runs if facts.box})
+    if len(used) > 1 and not named:
+        raise UserError(
+            f"These logs were graded in {' and '.join(used)}: name one directory at a time, or "
+            "one box for all with --all --box."
+        )
+    ours = all(facts.label == "rehearsal" for facts in runs)
+    return chosen_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+
+
+def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
+    if facts.suite not in suites:
+        raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
+    return suites[facts.suite]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from harness.boxes import Boxes, chosen_box, opened
 from harness.compose import (
     BEST_SINGLE,
     ORACLE,
@@ -42,7 +43,6 @@ from harness.selection import choose_in_hindsight, choose_on_train, single_entri
 from harness.suite import Suite
 from harness.task import pick
 
-SUBPROCESS = "subprocess"
 ON_BEST = ("self-consistency", BEST_SINGLE)
 """Systems that run on the best single worker of the train split, where there is one."""
 
@@ -58,19 +58,21 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     suites = chosen_suites(request, catalogue)
     systems = chosen_systems(request, catalogue, spec)
     refuse_unready(spec, book, systems)
-    scope = extent(request, read_experiment(request.log_dir))
+    stored = read_experiment(request.log_dir)
+    scope = extent(request, stored)
     for suite in suites:
         refuse_unrecorded(spec, pick(suite, scope.split, scope.limit), scope.epochs)
-    box_name = _box_name(request, spec.label, suites)
-    box = catalogue.open_box(box_name) if box_name else None
-    asked = replace(_experiment(scope, spec, book, suites), box=box_name)
-    check_experiment(request.log_dir, asked)
-    with locked(request.log_dir):
-        experiment = open_experiment(request.log_dir, asked)
-        if experiment.box and experiment.box != box_name:  # suites of an earlier run grade in it
-            box = catalogue.open_box(experiment.box)
-        job = Job(request, catalogue, controls, spec, book, experiment.box, box)
-        return _run(job, suites, systems, experiment)
+    exams = [*suites, *_earlier(stored, suites, catalogue)]
+    named = request.box or (stored.box if stored else None)
+    name = _box_name(named, exams, catalogue.boxes, spec)
+    with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
+        images = box.image_ids if box else {}
+        asked = replace(_experiment(scope, spec, book, suites), box=name, images=images)
+        check_experiment(request.log_dir, asked)
+        with locked(request.log_dir):
+            experiment = open_experiment(request.log_dir, asked)
+            job = Job(request, catalogue, controls, spec, book, box)
+            return _run(job, suites, systems, experiment)
 
 
 def _run(
@@ -111,11 +113,21 @@ def _experiment(
     )
 
 
-def _box_name(request: Request, label: str, suites: Sequence[Suite[Any]]) -> str | None:
-    """Return the box to grade in: the named one, or for our own rehearsal programs a subprocess."""
+def _earlier(
+    stored: Experiment | None, suites: Sequence[Suite[Any]], catalogue: Catalogue
+) -> list[Suite[Any]]:
+    """Return the experiment's suites beside the requested ones: their gaps are graded as well."""
+    names = set(stored.suite_versions if stored else ()) - {suite.name for suite in suites}
+    return [catalogue.suites[name] for name in sorted(names & catalogue.suites.keys())]
+
+
+def _box_name(
+    named: str | None, suites: Sequence[Suite[Any]], boxes: Boxes, spec: PoolSpec
+) -> str | None:
+    """Return the box to grade in, `named` or chosen by the pool; None when no suite wants one."""
     if not any(suite.needs_box for suite in suites):
-        return request.box
-    return request.box or (SUBPROCESS if label == "rehearsal" else None)
+        return named
+    return chosen_box(named, boxes, ours=spec.label == "rehearsal")
 
 
 def _with_entries(

@@ -6,6 +6,7 @@ file free of sandbox/.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from harness.records import Grade, Question
@@ -56,12 +57,24 @@ class Suite(Protocol[BoxT]):
         ...
 
     @property
+    def image(self) -> str:
+        """The image whose Python those programs need; empty when there are none."""
+        ...
+
+    @property
     def card(self) -> str:
         """A paragraph for `podium suites NAME`: what it asks, source, licence, human baseline."""
         ...
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions of a split in a fixed order; UserError names a missing file."""
+        ...
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of the benchmark's own raw rows (JSONL, plain or .gz, or CSV).
+
+        UserError for rows that are none of its, and always where questions are generated.
+        """
         ...
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:

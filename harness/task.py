@@ -33,6 +33,7 @@ def as_task(
     limit: int | None = None,
     epochs: int = 1,
     box: Any | None = None,
+    max_sandboxes: int | None = None,
     solver: Solver | None = None,
     name: str | None = None,
     metadata: Mapping[str, Any] | None = None,
@@ -51,7 +52,7 @@ def as_task(
     return Task(
         dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
         solver=solver or generate(),
-        scorer=as_scorer(suite, box),
+        scorer=as_scorer(suite, box, max_sandboxes),
         epochs=epochs,
         name=name or suite.name,
         version=suite.version,
@@ -96,13 +97,15 @@ def sample(question: Question) -> Sample:
     )
 
 
-def as_scorer(suite: Suite[Any], box: Any | None = None) -> Scorer:
-    """Return the Inspect scorer of a suite.
+def as_scorer(
+    suite: Suite[Any], box: Any | None = None, max_sandboxes: int | None = None
+) -> Scorer:
+    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once.
 
     A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
     it never becomes a zero.
     """
-    at_once = anyio.CapacityLimiter(os.cpu_count() or 1)
+    at_once = anyio.CapacityLimiter(max_sandboxes or os.cpu_count() or 1)
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:

@@ -13,6 +13,7 @@ from inspect_ai import Task, task
 from harness.answers import integer
 from harness.errors import UserError
 from harness.records import Grade, Question
+from harness.rows import read_rows
 from harness.suite import Split
 from harness.task import as_task
 from suites.fetch import Rows, fetch_rows, revision
@@ -29,6 +30,8 @@ sentence, and a reply without one is wrong and counted as unparsed. Problems (c)
 Association of America. Asked after February 2025, a model may have seen them."""
 
 PAPERS = ("I", "II")
+PROBLEMS = 15
+"""Problems of one paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Aime25:
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
     needs_box: bool = False
+    image: str = ""
     card: str = CARD
 
     @property
@@ -57,6 +61,18 @@ class Aime25:
         if split != "eval":
             raise UserError(f"Suite aime25 has no {split!r} split; it has: eval.")
         return questions(fetch_rows("aime25", self.data))
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of the hub's rows, or of rows like those of the local file.
+
+        UserError unless they are the 30 problems in their order, with integer answers.
+        """
+        rows = [row for _, row in read_rows(path)]
+        if len(rows) != 2 * PROBLEMS:
+            raise UserError(f"{path} has {len(rows)} rows; AIME25 has {2 * PROBLEMS}.")
+        for number, row in enumerate(rows, start=1):
+            _refuse_malformed(row, f"{path}, row {number}")
+        return questions(rows)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference."""
@@ -85,12 +101,20 @@ def questions(rows: Rows) -> list[Question]:
 
     The hub's ids are row numbers; a question keeps the id that names its paper wherever it is from.
     """
-    ids = [f"aime25-{paper}-{number}" for paper in PAPERS for number in range(1, 16)]
+    ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
     for made, row in zip(ids, rows, strict=True):
-        named = str(row.get("id", ""))
+        named = str(row.get("id", row.get("question_id", "")))
         if named.startswith("aime25-") and named != made:
             raise UserError(f"The rows of AIME25 are out of order: {named} stands for {made}.")
     return [_question(made, row) for made, row in zip(ids, rows, strict=True)]
+
+
+def _refuse_malformed(row: Mapping[str, object], where: str) -> None:
+    if not str(row.get("problem") or "").strip():
+        raise UserError(f"{where} has no `problem`.")
+    answer = str(row.get("answer"))
+    if not (answer.isascii() and answer.isdigit()):
+        raise UserError(f"{where}: its `answer` {answer!r} is not an integer from 0 to 999.")
 
 
 def _question(name: str, row: Mapping[str, object]) -> Question:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -68,6 +69,7 @@ class PracticeSuite:
     judge: Callable[[Question, str, Box | None], Grade]
     version: str = "1-A"
     needs_box: bool = False
+    image: str = ""
     seed: int = SEED
     sizes: Mapping[Split, int] = field(default_factory=lambda: SIZES)
     dates: str = "generated"
@@ -91,6 +93,10 @@ class PracticeSuite:
             replace(self.write(f"{self.name}-{split}-{number:04d}", draft), topic=topic)
             for number, (topic, draft) in enumerate(drafts, start=1)
         ]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Refuse: there is no file that generated questions could come from."""
+        raise UserError(f"Suite {self.name!r}: its questions are generated; leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade one reply to an unsealed question."""

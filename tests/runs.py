@@ -18,6 +18,7 @@ from inspect_ai.solver import Solver, TaskState
 from inspect_ai.solver import solver as inspect_solver
 from scripted import Heard, ReplyFunction, script
 
+from harness.errors import UserError
 from harness.prices import Book, Price
 from harness.records import Grade, Question
 from harness.solver import as_solver
@@ -54,6 +55,7 @@ class Exam:
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
     needs_box: bool = False
+    image: str = ""
     card: str = ""
     size: int = 4
 
@@ -63,6 +65,10 @@ class Exam:
             Question(id=f"q{n}", text=f"Say {n}", kind="integer", target=str(n), topic="saying")
             for n in range(1, self.size + 1)
         ]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Refuse: the questions are made here."""
+        raise UserError("its questions are generated: leave out --problems")
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
         """Compare the reply's last word with the target."""

@@ -43,7 +43,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *argv: str | Path) -> str:
             "--suite practice-integer --limit 0", "--limit must be at least 1", id="limit"
         ),
         pytest.param("--suite practice-integer --epochs 0", "--epochs must be", id="epochs"),
-        pytest.param("--suite practice-code --box cellar", "no sandbox 'cellar'", id="box"),
+        pytest.param("--suite practice-code --box cellar", "no box 'cellar'", id="box"),
         pytest.param(
             "--suite practice-integer --split test", "no 'test' split; it has: train", id="split"
         ),

@@ -29,7 +29,9 @@ from baselines import SYSTEMS
 from baselines import _registry as solvers
 from baselines.oracle_plans import make_plans
 from baselines.single import choose
+from harness.boxes import Boxes
 from harness.compose import Catalogue, Request
+from harness.errors import UserError
 from harness.eval_set import Outcome
 from harness.job import Controls
 from harness.records import Grade, Question
@@ -117,6 +119,7 @@ class Toy:
     dates = "generated"
     publishable = True
     needs_box = False
+    image = ""
     card = "A toy."
 
     def __init__(self, version: str = "1-A", splits: tuple[Split, ...] = ("train", "eval")) -> None:
@@ -129,13 +132,16 @@ class Toy:
             for n in range(12)
         ]
 
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        raise UserError("its questions are generated: leave out --problems")
+
     def grade(self, question: Question, reply: str, box: object | None = None) -> Grade:
         if Path(f"{reply}.unreadable").exists():
             raise OSError("the disk is full")
         return Grade(float(reply == question.target), reply)
 
 
-def toy_catalogue(suite: Toy | None = None) -> Catalogue:
+def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None) -> Catalogue:
     """Return the toy exam beside the real baselines."""
 
     def factory(name: str) -> Any:
@@ -146,7 +152,7 @@ def toy_catalogue(suite: Toy | None = None) -> Catalogue:
         systems=SYSTEMS,
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
-        open_box=lambda name: None,
+        boxes=boxes or Boxes(lambda *_: None, lambda *_: None, lambda: False),
     )
 
 

@@ -1,0 +1,142 @@
+"""Which box runs the programs of a run, and what that box is: chosen and checked before any call.
+
+The hub imports no sandbox: harness/cli.py says in a `Boxes` how a box is opened, asked and found.
+A box that was not named is a container, or for our own rehearsal programs a child process; there
+is no silent way from an engine that does not answer to a weaker box.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.errors import UserError
+from harness.suite import Suite
+
+SUBPROCESS = "subprocess"
+DOCKER = "docker"
+
+NO_ENGINE = (
+    "No container engine answers, and programs that models wrote are not run without one unless "
+    "you say so: start one (Docker 24 or newer; then podium sandbox build, and podium doctor "
+    "--box docker says what is still missing), or name --box bwrap (namespaces), or --box "
+    "subprocess (limits only: programs can reach your files and your network)."
+)
+
+DIGITS = 12
+"""So many of an image id's digits are shown, as in the engine's own lists."""
+
+
+class BoxFacts(BaseModel):
+    """What programs ran on, as a log keeps it; `sandbox.BoxFacts` has the same fields."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
+
+    python: str
+    """Version of the Python inside, e.g. `3.11.2`."""
+    image: str | None = None
+    image_id: str | None = None
+    """The image's content digest, `sha256:...`."""
+    packages: tuple[str, ...] = ()
+    """Third-party packages a program could import, as `name==version`."""
+
+    @property
+    def short(self) -> str:
+        """The facts in a few words, e.g. `Python 3.11.2, podium-sandbox 9f86d081884c`."""
+        digest = (self.image_id or "").removeprefix("sha256:")[:DIGITS]
+        image = f"{self.image} {digest}".strip() if self.image else ""
+        return ", ".join(part for part in (f"Python {self.python}", image) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """How boxes are had. Each callable raises UserError, never an error of the sandbox's own."""
+
+    open: Callable[[str, int | None], Any]
+    """Name and programs at once (None: as many as there are cores) -> box."""
+    describe: Callable[[Any, str], Any]
+    """Box and image -> an object with the fields of `BoxFacts`; says what is missing."""
+    engine: Callable[[], bool]
+    """Whether a container engine answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBox:
+    """A box that stands ready, and what each suite's programs run on in it."""
+
+    name: str
+    box: Any
+    facts: Mapping[str, BoxFacts]
+    """By suite: two suites may need two images."""
+    most: int
+    """Programs that run at once."""
+
+    @property
+    def image_ids(self) -> dict[str, str]:
+        """The image of each suite that has one: another image is another experiment."""
+        return {suite: one.image_id for suite, one in self.facts.items() if one.image_id}
+
+
+@contextmanager
+def opened(
+    boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], most: int | None = None
+) -> Generator[OpenBox | None]:
+    """Yield the box called `name`, asked for all `suites`, and close it whatever happens.
+
+    None when no box is wanted. UserError for an unknown name, for less than one program at a time,
+    and when the box cannot serve a suite: an image is missing, an engine is down.
+    """
+    if most is not None and most < 1:
+        raise UserError(f"--max-sandboxes must be at least 1, not {most}.")
+    if name is None:
+        yield None
+        return
+    box = boxes.open(name, most)
+    try:
+        facts = {
+            suite.name: BoxFacts.model_validate(boxes.describe(box, suite.image))
+            for suite in suites
+            if suite.needs_box
+        }
+        yield OpenBox(name, box, facts, most or os.cpu_count() or 1)
+    finally:
+        box.close()
+
+
+def chosen_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
+    """Return the box to run programs in; `ours` says that all of them are rehearsal programs.
+
+    UserError names the ways out when nothing was named and no engine answers.
+    """
+    if named or ours:
+        return named or SUBPROCESS
+    if boxes.engine():
+        return DOCKER
+    raise UserError(NO_ENGINE)
+
+
+def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[list[str], list[str]]:
+    """Return what a box is and what it lacks, a sentence for each image that suites need.
+
+    What only some suites lack is a problem of those suites, and says so.
+    """
+    found: dict[str, None] = {}
+    missing: list[str] = []
+    needing = [suite for suite in suites if suite.needs_box]
+    try:
+        with opened(boxes, name, ()) as box:
+            for image in dict.fromkeys(suite.image for suite in needing):
+                served = ", ".join(suite.name for suite in needing if suite.image == image)
+                try:
+                    facts = BoxFacts.model_validate(boxes.describe(box and box.box, image))
+                except UserError as error:
+                    missing.append(f"for {served}: {error}")
+                else:
+                    packages = f"{len(facts.packages)} third-party packages"
+                    found[f"Box {name!r}: {facts.short}, {packages}."] = None
+    except UserError as error:
+        missing.append(str(error))
+    return list(found), missing
