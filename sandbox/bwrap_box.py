@@ -1,0 +1,217 @@
+"""A box made of Linux namespaces by bubblewrap, for machines without a container engine.
+
+Every program gets a cell of its own: new user (see below), process, network, IPC, mount and host
+name spaces; a read-only root that holds /usr, the running Python and nothing else of the machine;
+two small tmpfs; no capabilities; the seccomp filter of seccomp.py. The cell ends with its program,
+and the kernel then removes all that the program left.
+
+Who runs the program
+- Started by root: the judge is root with SETUID, SETGID and KILL only, and each run gets a user id
+  of its own, as in the docker box. No user namespace: in one, root of the box is root of the host
+  to /proc/sys and to every file that root owns (/dev/null among them).
+- Started by anybody else: judge and program share that user, in a user namespace that allows no
+  second one. The judge is process 1, which signals from inside do not reach, is not dumpable, and
+  the filter refuses changes to another process's limits. A program can still kill the zygote beside
+  it: its cell is then replaced, as for any program that takes its box along.
+
+Weaker than docker: memory and processes are watched and limited per process, not by a cgroup;
+files that a program creates in memory are limited each, not together; the number of empty files on
+the tmpfs is not limited; /usr and the Python are the host's and can be read.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sandbox.box import SandboxError
+from sandbox.cell_box import CellBox
+from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, Cell, spawn
+from sandbox.pool import Kind
+from sandbox.seccomp import filter_bytes
+
+OLDEST = (0, 8)
+"""The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""
+
+LAST_USER = 59_999
+"""The last user id that a judge gives to programs (sandbox/inside/modes.py)."""
+
+CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
+
+DEVICES = ("null", "zero", "full", "random", "urandom")
+
+FILES_BYTES = 64 << 20
+"""Size of /tmp, and of /dev/shm."""
+
+TRIAL_S = 20.0
+
+FORBIDDEN = {
+    "user/max_user_namespaces": "0",
+    "kernel/unprivileged_userns_clone": "0",
+    "kernel/apparmor_restrict_unprivileged_userns": "1",
+}
+"""Settings under /proc/sys, with the value that keeps users from making namespaces."""
+
+
+class BwrapBox(CellBox):
+    """Namespaces of its own for each program; see the module for what that covers."""
+
+    def __init__(self, max_sandboxes: int | None = None) -> None:
+        """Raise SandboxError where bubblewrap cannot be used; then see CellBox."""
+        if reason := usable():
+            raise SandboxError(reason)
+        # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
+        self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
+        super().__init__(max_sandboxes)
+
+    @property
+    def name(self) -> str:
+        """`bwrap`."""
+        return "bwrap"
+
+    def start(self, kind: Kind) -> Cell:
+        """Start a judge in namespaces of its own."""
+        try:
+            return self._starters.submit(_start).result()
+        except RuntimeError as error:  # the threads are gone: the box has been closed
+            raise SandboxError("The bwrap sandbox has been closed.") from error
+
+    def close(self) -> None:
+        """End every cell."""
+        super().close()
+        self._starters.shutdown()
+
+
+def bwrap_argv(seccomp_fd: int, *, users: bool) -> list[str]:
+    """Return the command that starts the program named after it in a box, as its process 1.
+
+    Args:
+        seccomp_fd: A descriptor to read the filter from, which bubblewrap inherits.
+        users: Keep the capabilities to switch users, which takes a caller that has them; else a
+            user namespace.
+    """
+    python = _python()
+    argv = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
+    argv += ["--as-pid-1", "--cap-drop", "ALL"]
+    if users:
+        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+            argv += ["--cap-add", capability]
+    else:
+        # Not root inside either: files of /proc that belong to nobody we know fall to root.
+        argv += ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
+    argv += _system(python) + _places()
+    argv += ["--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
+    for name, value in ENVIRONMENT.items():
+        argv += ["--setenv", name, value]
+    return [*argv, "--chdir", "/tmp", "--seccomp", str(seccomp_fd), "--", str(python)]
+
+
+def usable() -> str | None:
+    """Say in one sentence why bubblewrap cannot be used here, and the fix; None if it can."""
+    if platform.machine() not in ("x86_64", "aarch64"):
+        return f"The bwrap sandbox has no system call filter for {platform.machine()}."
+    if not shutil.which("bwrap"):
+        return "The bwrap sandbox needs bubblewrap (Debian: apt-get install bubblewrap)."
+    said = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"(\d+)\.(\d+)", said.stdout)
+    if not version or (int(version[1]), int(version[2])) < OLDEST:
+        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {said.stdout.strip()!r}."
+    return _trial()
+
+
+def memory_note() -> str:
+    """Say how memory is limited, for `podium doctor`."""
+    return "bwrap has no cgroup: memory is limited per process, and watched for all together."
+
+
+def switches_users() -> bool:
+    """Say whether this process is root enough to give every program a user id of its own."""
+    status = Path("/proc/self/status").read_text()
+    held = int(re.findall(r"^CapEff:\s*(\w+)", status, re.MULTILINE)[0], 16)
+    if any(not held >> needed & 1 for needed in (CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN)):
+        return False
+    inside, _, count = map(int, Path("/proc/self/uid_map").read_text().split()[:3])
+    return os.geteuid() == 0 and inside == 0 and count > LAST_USER
+
+
+def _start() -> Cell:
+    """Start a cell; its filter travels in a file of its own, for reading moves the position."""
+    users = switches_users()
+    seccomp_fd = _filter_file()
+    try:
+        argv = [*bwrap_argv(seccomp_fd, users=users), *PYTHON_FLAGS]
+        return spawn(argv, "users" if users else "namespace", (seccomp_fd,))
+    finally:
+        os.close(seccomp_fd)
+
+
+def _filter_file() -> int:
+    file = os.memfd_create("seccomp")
+    os.write(file, filter_bytes())
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _trial() -> str | None:
+    """Start a box that does nothing; return why that failed."""
+    seccomp_fd = _filter_file()
+    argv = [*bwrap_argv(seccomp_fd, users=switches_users()), "-I", "-S", "-c", "import ctypes"]
+    try:
+        ended = subprocess.run(
+            argv, pass_fds=[seccomp_fd], capture_output=True, timeout=TRIAL_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"The bwrap sandbox does not start: {error}."
+    finally:
+        os.close(seccomp_fd)
+    if ended.returncode == 0:
+        return None
+    said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+    return f"The bwrap sandbox does not start: {said[-1]}{_forbidden()}."
+
+
+def _forbidden() -> str:
+    """Name the settings that keep users from making namespaces, as a hint."""
+    for name, value in FORBIDDEN.items():
+        setting = Path("/proc/sys") / name
+        if os.geteuid() and setting.exists() and setting.read_text().strip() == value:
+            return f" (/proc/sys/{name} is {value})"
+    return ""
+
+
+def _python() -> Path:
+    """Return the interpreter outside any virtual environment, links resolved."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python = Path(sys.base_prefix, "bin", version)
+    return (python if python.exists() else Path(sys.executable)).resolve()
+
+
+def _system(python: Path) -> list[str]:
+    """Return the read-only parts: /usr, the linker's cache and the interpreter's own tree."""
+    argv = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "lib", "lib32", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            argv += ["--symlink", str(path.readlink()), str(path)]
+        else:
+            argv += ["--ro-bind-try", str(path), str(path)]
+    argv += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    home = python.parent.parent
+    return argv if home.is_relative_to("/usr") else [*argv, "--ro-bind", str(home), str(home)]
+
+
+def _places() -> list[str]:
+    """Return what is not a copy of the machine's: /proc, five devices, two tmpfs; then seal it."""
+    argv = ["--proc", "/proc"]
+    for name in DEVICES:
+        argv += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for place in ("/tmp", "/dev/shm"):
+        argv += ["--perms", "1777", "--size", str(FILES_BYTES), "--tmpfs", place]
+    argv += ["--symlink", "/proc/self/fd", "/dev/fd"]
+    # Sealed, /proc lets nobody write sysctls, nor to files of process 1.
+    return [*argv, "--remount-ro", "/proc", "--remount-ro", "/"]

@@ -1,0 +1,229 @@
+"""The system calls that a program under bubblewrap is refused: a seccomp filter, assembled by hand.
+
+Bubblewrap brings namespaces but no filter, so kernel keyrings (which no namespace isolates), nested
+user namespaces, sockets to the hypervisor and much rarely used kernel code stay open. Docker brings
+a filter of its own; this one refuses what Docker's default refuses to a container without
+capabilities, and the ways to disturb a supervisor that runs under the same uid.
+
+The bytes are classic BPF (struct sock_filter, see seccomp(2)), the same for x86_64 and aarch64: the
+filter looks at the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
+asm-generic/unistd.h (aarch64). A system call newer than the lists does not exist for the program.
+"""
+
+import errno
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ALLOW = 0x7FFF0000
+KILL = 0x80000000
+REFUSE = 0x00050000
+"""Plus the error number that the program sees."""
+
+X86_64 = 0xC000003E
+AARCH64 = 0xC00000B7
+X32_BIT = 0x40000000
+"""Marks the calls of x86's 32-bit-pointer interface, which arrive as X86_64."""
+NEWEST = 456
+"""The last call these lists know (futex_requeue, Linux 6.7), on both architectures."""
+
+# Name: (x86_64, aarch64), None where the architecture lacks it.
+Numbers = Mapping[str, tuple[int | None, int | None]]
+
+NO_PERMISSION: Numbers = {
+    # Keyrings belong to the user, not to a namespace: programs could leave each other messages.
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # Namespaces, mounts and roots.
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    # Looking into other processes, or changing how they run.
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
+    "ioprio_set": (251, 30),
+    # Kernel code with a long record of holes that no contest program needs.
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "fanotify_init": (300, 262),
+    "modify_ldt": (154, None),
+    # SysV memory, queues and semaphores are kernel memory that no limit of ours counts.
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    # Handles that reach files past their directories.
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    # The machine itself.
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "syslog": (103, 116),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "vhangup": (153, 58),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    # Relics.
+    "uselib": (134, None),
+    "ustat": (136, None),
+    "sysfs": (139, None),
+    "_sysctl": (156, None),
+    "create_module": (174, None),
+    "get_kernel_syms": (177, None),
+    "query_module": (178, None),
+    "nfsservctl": (180, 42),
+    "lookup_dcookie": (212, 18),
+}
+
+NOT_THERE: Numbers = {
+    "clone3": (
+        435,
+        435,
+    )  # its flags lie in memory, where a filter cannot look; libc then uses clone
+}
+
+NEW_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one argument must be, by its lower 32 bits: all that these calls look at."""
+
+    argument: int
+    test: Literal["one of", "none of", "no bit of"]
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A call that is allowed while its arguments pass every check."""
+
+    numbers: tuple[int, int]
+    checks: tuple[Check, ...]
+    error: int = errno.EPERM
+
+
+ITSELF = (Check(0, "one of", (0,)),)
+
+RULES: Mapping[str, Rule] = {
+    "clone": Rule((56, 220), (Check(0, "no bit of", (NEW_NAMESPACES,)),)),
+    "personality": Rule((135, 92), (Check(0, "one of", (0, 0xFFFFFFFF)),)),
+    # TIOCSTI and TIOCLINUX type on a terminal in the user's place.
+    "ioctl": Rule((16, 29), (Check(1, "none of", (0x5412, 0x541C)),)),
+    # AF_UNIX, AF_INET and AF_INET6 end at the network namespace; AF_VSOCK reaches the hypervisor.
+    "socket": Rule((41, 198), (Check(0, "one of", (1, 2, 10)),), errno.EAFNOSUPPORT),
+    # Limits and priorities of others: the supervisor may run under the program's uid.
+    "prlimit64": Rule((302, 261), ITSELF),
+    "sched_setaffinity": Rule((203, 122), ITSELF),
+    "sched_setscheduler": Rule((144, 119), ITSELF),
+    "sched_setparam": Rule((142, 118), ITSELF),
+    "sched_setattr": Rule((314, 274), ITSELF),
+    # Which 0 is "a process"; the others mean groups and users.
+    "setpriority": Rule((141, 140), (*ITSELF, Check(1, "one of", (0,)))),
+}
+
+_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
+
+_Code = list[bytes]
+
+
+def filter_bytes() -> bytes:
+    """Return the filter as bubblewrap's `--seccomp` reads it; it allows what it does not name.
+
+    A foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
+    """
+    x86 = [*_at_least(X32_BIT, KILL), *_calls(0)]
+    return b"".join(
+        [
+            _op(_LOAD, _ARCHITECTURE_AT),
+            *_on_architecture(X86_64, x86),
+            *_on_architecture(AARCH64, _calls(1)),
+            _op(_RETURN, KILL),
+        ]
+    )
+
+
+def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """Return one instruction; a jump says how many instructions it leaves out."""
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+def _on_architecture(architecture: int, calls: _Code) -> _Code:
+    loaded = [_op(_LOAD, _NUMBER_AT), *calls]
+    # A conditional jump spans 255 instructions at most, an unconditional one any number.
+    return [_op(_EQUAL, architecture, if_true=1), _op(_JUMP, len(loaded)), *loaded]
+
+
+def _at_least(number: int, verdict: int) -> _Code:
+    return [_op(_AT_LEAST, number, if_false=1), _op(_RETURN, verdict)]
+
+
+def _calls(which: Literal[0, 1]) -> _Code:
+    """Judge the call whose number is loaded, by the numbers of one architecture."""
+    code = _at_least(NEWEST + 1, REFUSE | errno.ENOSYS)
+    for refused, error in ((NO_PERMISSION, errno.EPERM), (NOT_THERE, errno.ENOSYS)):
+        for numbers in refused.values():
+            number = numbers[which]
+            if number is not None:
+                code += [_op(_EQUAL, number, if_false=1), _op(_RETURN, REFUSE | error)]
+    for rule in RULES.values():
+        body = _rule(rule)
+        code += [_op(_EQUAL, rule.numbers[which], if_false=len(body)), *body]
+    return [*code, _op(_RETURN, ALLOW)]
+
+
+def _rule(rule: Rule) -> _Code:
+    code: _Code = []
+    for check in rule.checks:
+        code += _check(check, _op(_RETURN, REFUSE | rule.error))
+    return [*code, _op(_RETURN, ALLOW)]
+
+
+def _check(check: Check, refuse: bytes) -> _Code:
+    """Refuse, or run on past the end of this code."""
+    code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
+    if check.test == "one of":
+        last = len(check.values)
+        code += [_op(_EQUAL, v, if_true=last - i) for i, v in enumerate(check.values)]
+        return [*code, refuse]
+    test = _ANY_BIT if check.test == "no bit of" else _EQUAL
+    for value in check.values:
+        code += [_op(test, value, if_false=1), refuse]
+    return code
