@@ -4,34 +4,47 @@ Belongs here: the `Box` protocol, its implementations, limits, and cleaning up a
 Does not belong here: tests of a program, graders, prompts (suites/programs.py), and anything that
 imports another package of ours. Security code is read alone.
 
-Read in this order: box.py (what a box promises), subprocess_box.py (limits without isolation).
-A box is always chosen by name; nothing here falls back to a weaker one.
+Read in this order: box.py (what a box promises); inside/ (what runs in one); cells.py, pool.py and
+cell_box.py (how the host talks to it); docker_box.py, bwrap_box.py and subprocess_box.py (how each
+starts one); engine.py and images.py (what Docker needs). A box is always chosen by name; nothing
+here falls back to a weaker one.
 """
 
 from collections.abc import Callable, Mapping
 
-from sandbox.box import PYTHON, Box, Limits, Outcome, SandboxError, Status
+from sandbox.box import IMAGE, Box, BoxFacts, Limits, Outcome, Program, SandboxError, Status
+from sandbox.docker_box import DockerBox
 from sandbox.subprocess_box import SubprocessBox
 
 __all__ = [
     "BOXES",
-    "PYTHON",
+    "IMAGE",
     "Box",
+    "BoxFacts",
+    "DockerBox",
     "Limits",
     "Outcome",
+    "Program",
     "SandboxError",
     "Status",
     "SubprocessBox",
     "open_box",
 ]
 
-BOXES: Mapping[str, Callable[[], Box]] = {
+
+BOXES: Mapping[str, Callable[[int | None], Box]] = {
+    "docker": DockerBox,
+    "docker:runsc": lambda most: DockerBox(most, runtime="runsc"),
     "subprocess": SubprocessBox,
 }
 
 
-def open_box(name: str) -> Box:
-    """Return the box called `name`, ready to run programs; SandboxError lists the known names."""
+def open_box(name: str, max_sandboxes: int | None = None) -> Box:
+    """Return the box called `name`; SandboxError lists the known names.
+
+    At most `max_sandboxes` of its sandboxes exist at once; None stands for one per core. Nothing is
+    started yet: `Box.facts` tells whether the box can be used.
+    """
     if name not in BOXES:
         raise SandboxError(f"There is no box {name!r}; known boxes: {', '.join(sorted(BOXES))}.")
-    return BOXES[name]()
+    return BOXES[name](max_sandboxes)

@@ -1,0 +1,127 @@
+"""What all boxes made of cells share: who waits for a core, and whose fault a dead cell is.
+
+A cell that dies during a run may have been killed by the program or may have gone down with its
+engine. So the engine is asked first; if it lives, the program runs again, alone in a fresh cell,
+and if that dies too it was the program: an `Outcome` with status `died`, not a failure of ours.
+"""
+
+import atexit
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from contextlib import closing, suppress
+
+from sandbox.box import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
+from sandbox.cells import Answer, Cell, CellDied, CellStuck
+from sandbox.cores import CORES, available
+from sandbox.pool import Kind, Pool
+
+NOTHING = Program("")
+TWICE = Answer(
+    Outcome("died", -9, b"", b"The program ended its sandbox, twice.", b"", 0.0, 0.0), clean=False
+)
+
+
+class CellBox(ABC):
+    """A box whose runs happen in cells; a subclass says how a cell starts."""
+
+    reuse = False
+    """Whether a cell may serve one program after another."""
+
+    def __init__(self, max_sandboxes: int | None = None) -> None:
+        """Hold at most `max_sandboxes` cells at once: one per core when not said."""
+        self._pool = Pool(self.start, max_sandboxes or available(), self.reuse)
+        atexit.register(self.close)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name on the command line, in logs and in tables."""
+
+    @abstractmethod
+    def start(self, kind: Kind) -> Cell:
+        """Start a cell; SandboxError names what is missing."""
+
+    def check(self) -> None:  # noqa: B027  (most boxes depend on nothing)
+        """Raise SandboxError when what cells depend on, an engine say, no longer answers."""
+
+    def run(
+        self,
+        program: Program,
+        inputs: Iterable[bytes],
+        limits: Limits = Limits(),  # noqa: B008
+        *,
+        alone: bool = False,
+    ) -> Generator[Outcome]:
+        """Yield one outcome per input; see `sandbox.box.Box.run`."""
+        kind = Kind(program.image, limits.memory_bytes, limits.processes)
+        with closing(_Seat(self._pool, kind, program)) as seat:
+            for data in inputs:
+                with CORES.all() if alone else CORES.one():
+                    answer = self._try(seat, data, limits)
+                if answer is None:
+                    self.check()
+                    with CORES.all():
+                        answer = self._try(seat, data, limits)
+                if answer is None:
+                    self.check()
+                    answer = TWICE
+                yield answer.outcome
+
+    def facts(self, image: str = IMAGE) -> BoxFacts:
+        """Say what programs would run on; SandboxError names what is missing and its fix."""
+        limits = Limits()
+        kind = Kind(image, limits.memory_bytes, limits.processes)
+        cell = self._pool.take(kind)
+        try:
+            said = cell.facts()
+        except (CellDied, CellStuck) as error:
+            self._pool.drop(cell)
+            raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
+        self._pool.give_back(kind, cell)
+        return BoxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+
+    def close(self) -> None:
+        """End every cell."""
+        atexit.unregister(self.close)
+        self._pool.close()
+
+    def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> Answer | None:
+        """Run a program on an input; None when its cell died."""
+        try:
+            return seat.run(data, limits)
+        except CellDied:
+            return None
+        except CellStuck as error:
+            raise SandboxError(f"The {self.name} sandbox is stuck: {error}.") from error
+
+
+class _Seat:
+    """A program and the cell it runs in, taken when it first runs and replaced when unclean."""
+
+    def __init__(self, pool: Pool, kind: Kind, program: Program) -> None:
+        self._pool, self._kind, self._program = pool, kind, program
+        self._cell: Cell | None = None
+
+    def run(self, data: bytes, limits: Limits) -> Answer:
+        cell = self._cell = self._cell or self._pool.take(self._kind)
+        try:
+            if cell.program is not self._program:
+                cell.load(self._program)
+            answer = cell.run(data, limits)
+        except BaseException:  # the cell may be in the middle of an answer
+            self._drop(cell)
+            raise
+        if not answer.clean:
+            self._drop(cell)
+        return answer
+
+    def close(self) -> None:
+        """Return the cell, with its program out of it."""
+        if self._cell:
+            with suppress(CellDied, CellStuck):
+                self._cell.load(NOTHING)
+            self._pool.give_back(self._kind, self._cell)
+
+    def _drop(self, cell: Cell) -> None:
+        self._pool.drop(cell)
+        self._cell = None

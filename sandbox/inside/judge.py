@@ -1,0 +1,167 @@
+"""The supervisor of a box: takes a program and inputs, has them run, reports what happened.
+
+It speaks frames on its standard input and output: a line of JSON, then the bytes the line counts.
+
+    host -> {"program": n, "runner": ..., "entry": ...} + source
+    host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
+    host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...} + bytes
+
+It never runs the program itself: a zygote, forked before the first order arrives, forks a process
+per run, so no process of a program descends from one that held another program's input. What each
+way of isolating can do to a program and its leftovers is a `Mode` (modes.py).
+"""
+
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+from sandbox.inside import zygote
+from sandbox.inside.modes import MODES, Mode
+from sandbox.inside.processes import reap
+from sandbox.inside.runs import Ended, Keeper, Lasting, Program, Run
+
+CHUNK = 1 << 20
+SITE = "/opt/podium/site"
+"""Where the image keeps the third-party packages that programs may import."""
+
+LASTING = "official"
+"""The one runner that keeps its process from one input to the next."""
+
+
+class Judge:
+    """One supervisor, its zygote and the program it was given."""
+
+    def __init__(self, mode: Mode, source: int, sink: int) -> None:
+        """Take frames from `source` and write answers to `sink`; starts the zygote."""
+        self.source, self.sink = source, sink
+        self.keeper = Keeper(mode, *zygote.start())
+        mode.begin()
+        self.program: Program | None = None
+        self.lasting: Lasting | None = None
+
+    def serve(self) -> None:
+        """Answer orders until the host closes the stream."""
+        self.write({"ready": True})
+        while True:
+            order = self.read_line()
+            if "facts" in order:
+                self.write(facts(self.keeper.mode))
+            elif "program" in order:
+                self.load(order)
+            else:
+                self.write_outcome(self.run(order))
+
+    def load(self, order: dict[str, Any]) -> None:
+        """Keep a program; whatever the last one left is swept away."""
+        self.end_lasting()
+        if self.program:
+            os.close(self.program.source)
+        self.program = Program(self.read_file(order["program"]), order["runner"], order["entry"])
+
+    def run(self, order: dict[str, Any]) -> Run:
+        """Run the program on one input, within limits; what it leaves is killed and removed."""
+        given = self.read_file(order["run"])
+        program = self.program
+        if program is None:
+            raise Ended
+        run = Run(self.keeper, program, order)
+        try:
+            if program.runner != LASTING:
+                run.fork(given)
+                run.clean = self.sweep(run)
+                return run
+            if self.lasting is None:
+                self.lasting = Lasting(self.keeper, program, order)
+            run.pass_on(self.lasting, given)
+            if run.status:
+                run.clean = self.end_lasting()
+            return run
+        finally:
+            os.close(given)
+
+    def end_lasting(self) -> bool:
+        """Kill the process that keeps its state between inputs; return whether all is clean."""
+        if self.lasting is None:
+            return True
+        lasting, self.lasting = self.lasting, None
+        return self.sweep(lasting.stop())
+
+    def sweep(self, run: Run) -> bool:
+        """Kill and remove what a run left; False when something resists: the box is then sick."""
+        own = {self.keeper.pid}
+        for _ in range(3):
+            run.cpu_s += reap(own)
+            if not self.keeper.processes() and self.keeper.mode.tidy():
+                return True
+            self.keeper.mode.sweep(self.keeper.zygote, run.user, own)
+        return False
+
+    # --- frames -------------------------------------------------------------------------------
+
+    def read_line(self) -> dict[str, Any]:
+        """Read one line of JSON, a byte at a time: what follows it belongs to somebody else."""
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            line += self.read(1)
+        return json.loads(line)
+
+    def read(self, most: int) -> bytes:
+        """Read some bytes of the stream."""
+        data = os.read(self.source, most)
+        if not data:
+            raise Ended
+        return data
+
+    def read_file(self, size: int) -> int:
+        """Move `size` bytes of the stream into a new file in memory; return its descriptor."""
+        file = os.memfd_create("input")
+        left = size
+        while left:
+            data = self.read(min(left, CHUNK))
+            left -= len(data)
+            write_all(file, data)
+        os.lseek(file, 0, os.SEEK_SET)
+        return file
+
+    def write(self, header: dict[str, Any]) -> None:
+        """Write one line of JSON."""
+        write_all(self.sink, json.dumps(header).encode() + b"\n")
+
+    def write_outcome(self, run: Run) -> None:
+        """Write how a run ended and what it wrote, cut at the output limit."""
+        parts = [run.read(name) for name in ("stdout", "stderr", "result")]
+        self.write(run.header([len(part) for part in parts]))
+        for part in parts:
+            write_all(self.sink, part)
+        run.close()
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write all of the data, however little each call takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def facts(mode: Mode) -> dict[str, Any]:
+    """Return what programs run on: the Python, and the packages beside its standard library."""
+    import sysconfig  # both are slow to load, and a cell that serves one program needs neither
+    from importlib import metadata
+
+    places = [path for path in sys.path if path.rstrip("/") != sysconfig.get_path("stdlib")]
+    found = {f"{one.name}=={one.version}" for one in metadata.distributions(path=places)}
+    return {
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "packages": sorted(found),
+        "memory": "together" if mode.memory_is_counted else "each",
+    }
+
+
+def main(mode: str, source: int, sink: int) -> None:
+    """Serve until the host closes the stream; `mode` is a key of modes.MODES."""
+    if os.path.isdir(SITE):  # noqa: PTH112  (pathlib costs 10 ms of every start)
+        sys.path.append(SITE)
+    with suppress(Ended, BrokenPipeError):
+        Judge(MODES[mode](), source, sink).serve()

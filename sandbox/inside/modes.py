@@ -1,0 +1,189 @@
+"""How a box keeps a program from its supervisor, and how it gets rid of what a program leaves.
+
+- `users`: the supervisor is the container's root with the capabilities SETUID, SETGID and KILL
+  only; every run gets a user of its own, who owns nothing and may signal nobody. One `kill(-1)` as
+  that user ends all its processes in a single stroke that no fork can outrun.
+- `namespace`: one user, but namespaces of its own for every program (bubblewrap). The supervisor
+  is process 1, which signals from inside do not reach, and no process may trace it.
+- `plain`: a child process and nothing else. It cleans up as far as it can see.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from sandbox.inside.processes import children_of, memory_kills, reap
+
+FIRST_USER, LAST_USER = 20_000, 59_999
+"""User ids for programs: above those of real accounts, below what a remapped engine can map."""
+
+PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")
+"""Every place in a box where a program can write."""
+
+KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
+"""System V objects by their file in /proc/sysvipc: the call that removes one, and its arguments
+after the id (IPC_RMID is 0)."""
+
+KILL_ROUNDS = 200
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Plain:
+    """A child process with limits; see subprocess_box.py for what that does not cover."""
+
+    places: Sequence[str] = ()
+
+    def begin(self) -> None:
+        """Become the parent of orphans, refuse to be traced, remember how things look when tidy."""
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        libc.prctl(PR_SET_DUMPABLE, 0)
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        self.users = 0
+        self.folders: list[str] = []
+        self.baseline = seen(self.places)
+
+    @property
+    def memory_is_counted(self) -> bool:
+        """True where a cgroup limits memory; else the supervisor adds up what processes hold."""
+        return False
+
+    def next_user(self) -> int:
+        """Return the user of the next run; 0 for no change."""
+        return 0
+
+    def folder(self) -> str:
+        """Return the directory in which the next run starts: new, and empty."""
+        self.users += 1
+        folder = f"/tmp/podium-box-{os.getpid()}-{self.users}"
+        os.mkdir(folder, 0o700)  # noqa: PTH102  (pathlib costs 10 ms of every start)
+        self.folders.append(folder)
+        return folder
+
+    def kill(self, pid: int) -> None:
+        """Kill one process."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def tidy(self) -> bool:
+        """Return whether nothing is left of any run but, perhaps, processes."""
+        return not self.folders and seen(self.places) == self.baseline
+
+    def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
+        """Kill every process of a run, then remove what it wrote."""
+        for _ in range(KILL_ROUNDS):
+            found = children_of(os.getpid(), own)
+            for one in found:
+                self.kill(one.pid)
+            reap(own)
+            if not found:
+                break
+            time.sleep(0.002)
+        while self.folders:
+            remove(self.folders.pop())
+        remove_new(self.places, self.baseline)
+
+
+class Namespace(Plain):
+    """Namespaces of its own for every program: all it can write to is the box's alone."""
+
+    places = PLACES
+
+    def folder(self) -> str:
+        """Return the directory in which every run starts."""
+        return self.places[0]
+
+
+class Users(Namespace):
+    """A user of its own for every run."""
+
+    def begin(self) -> None:
+        """Also drop what switching users does not need, and find out whether memory is counted."""
+        super().begin()
+        self.user = FIRST_USER + os.getpid() % 1000
+        self.counted = memory_kills() >= 0
+
+    @property
+    def memory_is_counted(self) -> bool:
+        """True where the container's cgroup can be read; gVisor shows none."""
+        return self.counted
+
+    def next_user(self) -> int:
+        """Return a user whom no earlier run of this box had, until they have all been used."""
+        self.user = self.user + 1 if self.user < LAST_USER else FIRST_USER
+        return self.user
+
+    def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
+        """Have a process of the run's own user end its processes and remove what it wrote."""
+        for one in children_of(os.getpid(), own):  # a fork bomb leaves no room for that process
+            self.kill(one.pid)
+        reap(own)
+        zygote.send(b'{"sweep": %d}' % user)
+        zygote.recv(16)
+        reap(own)
+
+
+MODES: dict[str, Callable[[], Plain]] = {"plain": Plain, "namespace": Namespace, "users": Users}
+Mode = Plain
+
+
+def seen(places: Sequence[str]) -> frozenset[str]:
+    """Return what lies in the places, and the System V objects: the state between two runs."""
+    found: set[str] = set()
+    for place in places:
+        with suppress(OSError):
+            found.update(f"{place}/{name}" for name in os.listdir(place))  # noqa: PTH208
+    if places:
+        found.update(f"{kind} {id}" for kind in KINDS for id in objects(kind))
+    return frozenset(found)
+
+
+def objects(kind: str) -> list[int]:
+    """Return the ids of System V objects; the table names the key first, then the id."""
+    with suppress(OSError), open(f"/proc/sysvipc/{kind}", "rb") as file:  # noqa: PTH123
+        return [int(line.split()[1]) for line in file.read().splitlines()[1:]]
+    return []
+
+
+def remove_new(places: Sequence[str], baseline: frozenset[str]) -> None:
+    """Remove what was not there at first; what belongs to somebody else stays."""
+    for name in seen(places) - baseline:
+        kind, _, id = name.partition(" ")
+        if kind in KINDS:
+            call, arguments = KINDS[kind]
+            getattr(libc, call)(int(id), *arguments)
+        else:
+            remove(name)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a tree, whatever modes the program gave it."""
+    if not os.path.isdir(path) or os.path.islink(path):  # noqa: PTH112, PTH114
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+        return
+    for folder, _, _ in os.walk(path):
+        with suppress(OSError):
+            os.chmod(folder, 0o700)  # noqa: PTH101
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def sweep_as(user: int, baseline: frozenset[str]) -> None:
+    """Become `user`, end its every process and remove what it wrote; never returns."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    remove_new(PLACES, baseline)
+    os._exit(0)

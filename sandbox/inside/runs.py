@@ -1,0 +1,182 @@
+"""One run of a program: its files, its process, its limits, and how it ended."""
+
+import json
+import os
+import select
+import socket
+import time
+from typing import Any, NamedTuple
+
+from sandbox.inside.modes import Mode
+from sandbox.inside.processes import Process, children_of, memory_kills
+
+TICK_S = 0.05
+"""How often a running program's processes are counted; a limit may be passed by so much."""
+
+
+class Ended(Exception):
+    """The host closed the stream, or the zygote is gone: there is nothing left to do."""
+
+
+class Program(NamedTuple):
+    """The program that the box was given."""
+
+    source: int
+    """Descriptor of a file in memory."""
+    runner: str
+    entry: str | None
+
+
+class Keeper(NamedTuple):
+    """What every run of a box shares."""
+
+    mode: Mode
+    zygote: socket.socket
+    pid: int
+    """The zygote's process id: the one child of ours that no limit and no sweep concerns."""
+
+    def processes(self) -> list[Process]:
+        """Return the program's processes, orphans included."""
+        return children_of(os.getpid(), {self.pid})
+
+    def zygote_says(self) -> bytes:
+        """Return the zygote's next message; without a zygote there is no box."""
+        said = self.zygote.recv(1 << 16)
+        if not said:
+            raise Ended
+        return said
+
+
+class Run:
+    """One run of the program: its files, its process and how it ended."""
+
+    def __init__(self, keeper: Keeper, program: Program, limits: dict[str, Any]) -> None:
+        """Open the files that will hold what the program writes."""
+        self.keeper, self.program, self.limits = keeper, program, limits
+        self.files = {name: os.memfd_create(name) for name in ("stdout", "stderr", "result")}
+        self.user = keeper.mode.next_user()
+        self.status = ""
+        self.exit_code = 0
+        self.cpu_s = 0.0
+        self.started = time.monotonic()
+        self.wall_s = 0.0
+        self.clean = True
+        self.kills = memory_kills()
+
+    def start(self, given: int, *more: int) -> int:
+        """Have the zygote fork the program's process; return its id."""
+        order = {"runner": self.program.runner, "entry": self.program.entry, **self.limits}
+        order |= {"user": self.user, "folder": self.keeper.mode.folder()}
+        files = [self.program.source, given, *self.files.values(), *more]
+        socket.send_fds(self.keeper.zygote, [json.dumps(order).encode()], files)
+        return int(self.keeper.zygote_says())
+
+    def fork(self, given: int) -> None:
+        """Run a fresh process on one input until it ends or passes a limit."""
+        pid = self.start(given)
+        self.watch(pid, [self.keeper.zygote])
+        self.finish(json.loads(self.keeper.zygote_says()))
+
+    def pass_on(self, lasting: "Lasting", given: int) -> None:
+        """Give a lasting process one more input and wait for its answer, or for its end."""
+        before = lasting.cpu_s()
+        socket.send_fds(lasting.channel, [b"run"], [given, self.files["result"]])
+        ready = self.watch(lasting.pid, [lasting.channel, self.keeper.zygote], before)
+        if lasting.channel in ready and lasting.channel.recv(16):
+            self.cpu_s = lasting.cpu_s() - before
+            self.wall_s = time.monotonic() - self.started
+            return
+        self.status = self.status or ("memory" if memory_kills() > self.kills else "exited")
+        self.exit_code = lasting.stop().exit_code
+        self.wall_s = time.monotonic() - self.started
+
+    def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
+        """Wait until one of the sources speaks; kill the process when it passes a limit."""
+        limits = self.limits
+        while True:
+            ready, _, _ = select.select(sources, [], [], TICK_S)
+            self.wall_s = time.monotonic() - self.started
+            if ready:
+                return ready
+            found = self.keeper.processes()
+            self.status = over(found, limits, before_s, self.keeper.mode.memory_is_counted)
+            if self.wall_s >= limits["wall_s"]:
+                self.status = self.status or "time"
+            if self.status:
+                self.cpu_s = max(self.cpu_s, sum(one.cpu_s for one in found) - before_s)
+                self.keeper.mode.kill(pid)
+                return select.select(sources, [], [])[0]
+
+    def finish(self, ended: dict[str, Any]) -> None:
+        """Take over how the process ended."""
+        self.exit_code = ended["exit_code"]
+        self.cpu_s = max(self.cpu_s, ended["cpu_s"])
+        if memory_kills() > self.kills:
+            self.status = "memory"
+        if not self.status and self.cpu_s >= self.limits["cpu_s"]:
+            self.status = "time"
+
+    def read(self, name: str) -> bytes:
+        """Return what a file of the run holds, up to the output limit."""
+        return os.pread(self.files[name], self.limits["output_bytes"], 0)
+
+    def header(self, sizes: list[int]) -> dict[str, Any]:
+        """Return the line that reports the run."""
+        status = self.status
+        if not status and max(sizes) >= self.limits["output_bytes"]:
+            status = "output"
+        if not status and self.exit_code and b"MemoryError" in self.read("stderr")[-300:]:
+            status = "memory"
+        return {
+            "status": status or "exited",
+            "exit_code": self.exit_code,
+            "cpu_s": round(self.cpu_s, 6),
+            "wall_s": round(self.wall_s, 6),
+            "clean": self.clean,
+            **dict(zip(("stdout", "stderr", "result"), sizes, strict=True)),
+        }
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self.files.values():
+            os.close(file)
+
+
+class Lasting:
+    """A process that answers one input after another and keeps its state."""
+
+    def __init__(self, keeper: Keeper, program: Program, limits: dict[str, Any]) -> None:
+        """Have the process forked, with a channel on which inputs will come."""
+        self.keeper = keeper
+        self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.run = Run(keeper, program, limits)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        self.pid = self.run.start(nothing, other.fileno())
+        os.close(nothing)
+        other.close()
+        self.stopped = False
+
+    def cpu_s(self) -> float:
+        """CPU time so far."""
+        return sum(one.cpu_s for one in self.keeper.processes())
+
+    def stop(self) -> Run:
+        """Kill the process, once, and return its run."""
+        if not self.stopped:
+            self.stopped = True
+            self.keeper.mode.kill(self.pid)
+            self.run.finish(json.loads(self.keeper.zygote_says()))
+            self.channel.close()
+            self.run.close()
+        return self.run
+
+
+def over(found: list[Process], limits: dict[str, Any], before_s: float, counted: bool) -> str:
+    """Return the limit that these processes have passed together; empty when none."""
+    if sum(one.cpu_s for one in found) - before_s >= limits["cpu_s"]:
+        return "time"
+    if sum(one.threads for one in found) > limits["processes"]:
+        return "processes"
+    if not counted and sum(one.memory_bytes for one in found) > limits["memory_bytes"]:
+        return "memory"
+    return ""

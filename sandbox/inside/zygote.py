@@ -1,0 +1,190 @@
+"""The zygote: a process that has seen no input, and forks one process per run.
+
+A fork of the supervisor would inherit whatever the supervisor ever held. The zygote holds the
+standard library and an order at a time; a program's source and input come as descriptors and are
+read after the fork, by the process that runs it.
+"""
+
+import gc
+import importlib
+import io
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import Any, NoReturn, cast
+
+from sandbox.inside.modes import (
+    PLACES,
+    PR_SET_DUMPABLE,
+    PR_SET_PDEATHSIG,
+    libc,
+    seen,
+    sweep_as,
+)
+from sandbox.inside.runners import RUNNERS
+
+PRELOADED = (
+    *("__future__", "abc", "array", "ast", "atexit", "base64", "bisect", "cmath", "collections"),
+    *("collections.abc", "contextlib", "copy", "dataclasses", "datetime", "decimal", "enum"),
+    *("fractions", "functools", "hashlib", "heapq", "io", "itertools", "json", "math", "operator"),
+    *("os", "queue", "random", "re", "signal", "statistics", "string", "struct", "sys"),
+    *("threading", "time", "traceback", "typing", "types"),
+)
+"""What programs import most; a fork finds it loaded."""
+
+CHANNEL = 100
+"""The zygote's descriptor of its channel: above all that an order brings."""
+
+STACK_BYTES = 120 << 20
+"""What the main thread's stack may grow to: the kernel leaves it a gap of at least this size."""
+
+ADDRESS_SLACK = 4 << 30
+"""Address space beyond the memory limit, for thread stacks, which are mapped and hardly used."""
+
+
+FORKS = 200
+
+
+def start() -> tuple[socket.socket, int]:
+    """Fork the zygote; return the channel to it and its process id."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            serve(theirs)
+        os._exit(1)
+    theirs.close()
+    return ours, pid
+
+
+def serve(channel: socket.socket) -> None:
+    """Load what programs import, then answer orders until the supervisor is gone."""
+    os.dup2(channel.fileno(), CHANNEL)
+    channel.detach()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nothing, standard)
+    os.closerange(3, CHANNEL)
+    os.closerange(CHANNEL + 1, 1 << 16)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_DUMPABLE, 0)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    baseline = seen(PLACES)
+    gc.collect()
+    gc.freeze()
+    channel = socket.socket(fileno=CHANNEL)
+    while True:
+        message, files, *_ = socket.recv_fds(channel, 1 << 16, 8)
+        if not message:
+            os._exit(0)
+        order = json.loads(message)
+        pid = fork()
+        if pid == 0:
+            if "sweep" in order:
+                sweep_as(order["sweep"], baseline)
+            begin(order, files)
+        for file in files:
+            os.close(file)
+        report(channel, pid, "sweep" in order)
+
+
+def fork() -> int:
+    """Fork, again while a fork bomb that is being swept away leaves no room for it."""
+    for _ in range(FORKS):
+        with suppress(BlockingIOError):
+            return os.fork()
+        time.sleep(0.005)
+    return os.fork()
+
+
+def report(channel: socket.socket, pid: int, sweep: bool) -> None:
+    """Tell the supervisor the process, then how it ended."""
+    if not sweep:
+        channel.send(b"%d" % pid)
+    _, status, usage = os.wait4(pid, 0)
+    ended = {
+        "exit_code": os.waitstatus_to_exitcode(status),
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+    }
+    channel.send(b"swept" if sweep else json.dumps(ended).encode())
+
+
+def begin(order: dict[str, Any], files: list[int]) -> NoReturn:
+    """Turn this fork into the program's process: descriptors, limits, user; then run it."""
+    try:
+        source = read_all(files[0]).decode("utf-8", errors="replace")
+        for standard, file in enumerate(files[1:]):
+            os.dup2(file, standard)
+        os.closerange(len(files) - 1, 1 << 16)
+        os.setsid()
+        limit(order)
+        if order["user"]:
+            os.setgroups([])
+            os.setresgid(order["user"], order["user"], order["user"])
+            os.setresuid(order["user"], order["user"], order["user"])
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(PR_SET_DUMPABLE, 1)
+        os.chdir(order["folder"])
+        look_new(order["folder"])
+    except BaseException as error:
+        os.write(2, f"The box could not prepare this run: {error!r}\n".encode())
+        os._exit(120)
+    RUNNERS[order["runner"]](source, order["entry"])
+    os._exit(121)
+
+
+def limit(order: dict[str, Any]) -> None:
+    """Set this process's limits; its children inherit them."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:  # noqa: PTH123
+        file.write(b"1000")  # in want of memory, the kernel takes the program and not its box
+    cpu_s = int(order["cpu_s"]) + 2
+    most = order["memory_bytes"] + ADDRESS_SLACK
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
+        (resource.RLIMIT_AS, most, most),
+        (resource.RLIMIT_FSIZE, order["output_bytes"], order["output_bytes"]),
+        (resource.RLIMIT_NOFILE, 512, 512),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_STACK, STACK_BYTES, resource.RLIM_INFINITY),
+    ):
+        lower(kind, soft, hard)
+    if order["user"]:  # processes are counted per user, and this user has no others
+        lower(resource.RLIMIT_NPROC, 2 * order["processes"], 2 * order["processes"])
+
+
+def lower(kind: int, soft: int, hard: int) -> None:
+    """Set a limit, below the one in force where that is lower."""
+    _, most = resource.getrlimit(kind)
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), most if hard == resource.RLIM_INFINITY else min(hard, most)
+    resource.setrlimit(kind, (soft, hard))
+
+
+def look_new(folder: str) -> None:
+    """Give the process what a Python started from a shell would have, and nothing of the box."""
+    os.environ.clear()
+    os.environ.update(HOME=folder, TMPDIR=folder, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    os.umask(0o022)
+    sys.argv = ["solution.py"]
+    for name in [name for name in sys.modules if name.split(".")[0] == "sandbox"]:
+        del sys.modules[name]
+    sys.stdin = sys.__stdin__ = stream(0, "r")
+    sys.stdout = sys.__stdout__ = stream(1, "w")
+    sys.stderr = sys.__stderr__ = stream(2, "w", errors="backslashreplace")
+
+
+def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:
+    """Return a standard stream as Python opens it, over a descriptor."""
+    opened = open(file, mode, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
+    return cast(io.TextIOWrapper, opened)
+
+
+def read_all(file: int) -> bytes:
+    """Return all that a file in memory holds, whoever reads it at the same time."""
+    return os.pread(file, os.fstat(file).st_size, 0)
