@@ -6,6 +6,7 @@ Inspect imports this file in every process, so what it imports stays light.
 from harness.cassette import IMPORTERS
 from suites.aime25 import aime25
 from suites.import_saturn import NAME, saturn_cassette
+from suites.livecodebench import livecodebench
 from suites.practice_choice import practice_choice
 from suites.practice_code import practice_code
 from suites.practice_composed import practice_composed
@@ -15,6 +16,7 @@ IMPORTERS[NAME] = saturn_cassette
 
 __all__ = [
     "aime25",
+    "livecodebench",
     "practice_choice",
     "practice_code",
     "practice_composed",

@@ -31,6 +31,8 @@ class Source(BaseModel):
     file: str
     sha256: str
     rows: int
+    size: int | None = None
+    """Bytes, for files so large that a download cut off should be told before all is read."""
     licence: str
     hub: str | None = None
     """Dataset on the hub; None when it was never published there."""

@@ -12,7 +12,7 @@ from gold import THOUSANDS, gold_reply, sizes_of
 from harness.errors import UserError
 from harness.suite import Suite
 from sandbox import Box, SubprocessBox
-from suites import SUITES
+from suites.aime25 import AIME25
 from suites.openings import log_opening, read_openings
 from suites.practice import SPLITS, PracticeSuite
 from suites.practice_choice import SUITE as CHOICE
@@ -33,7 +33,7 @@ def normalised(text: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-@pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES.keys())
+@pytest.mark.parametrize("suite", [*PRACTICE, AIME25], ids=lambda suite: suite.name)
 def test_gold_answers_grade_right_and_empty_replies_wrong(suite: Suite[Box]) -> None:
     try:
         questions = suite.load("eval")[:24]
