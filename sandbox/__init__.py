@@ -13,6 +13,7 @@ here falls back to a weaker one.
 from collections.abc import Callable, Mapping
 
 from sandbox.box import IMAGE, Box, BoxFacts, Limits, Outcome, Program, SandboxError, Status
+from sandbox.bwrap_box import BwrapBox
 from sandbox.docker_box import DockerBox
 from sandbox.subprocess_box import SubprocessBox
 
@@ -21,6 +22,7 @@ __all__ = [
     "IMAGE",
     "Box",
     "BoxFacts",
+    "BwrapBox",
     "DockerBox",
     "Limits",
     "Outcome",
@@ -35,6 +37,7 @@ __all__ = [
 BOXES: Mapping[str, Callable[[int | None], Box]] = {
     "docker": DockerBox,
     "docker:runsc": lambda most: DockerBox(most, runtime="runsc"),
+    "bwrap": BwrapBox,
     "subprocess": SubprocessBox,
 }
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from boxes import any_box, docker_box, isolating, opened, subprocess_box
 from installed import Installed, install
 from reported import EXAM, right_up_to
 from runs import Crew, number, sit, steps
@@ -10,6 +11,8 @@ from runs import Crew, number, sit, steps
 from harness.errors import UserError
 from reports.report import Report, write_report
 from suites.import_saturn import saturn_cassette
+
+__all__ = ["any_box", "docker_box", "isolating", "opened", "subprocess_box"]
 
 
 @pytest.fixture(scope="session")
