@@ -68,6 +68,32 @@ def record_arguments(record: argparse.ArgumentParser) -> None:
     )
 
 
+def grade_arguments(grade: argparse.ArgumentParser) -> None:
+    """Add what `podium grade` takes."""
+    grade.add_argument("--suite", required=True, help="suite name")
+    grade.add_argument(
+        "--problems",
+        type=Path,
+        metavar="FILE",
+        help="the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)",
+    )
+    grade.add_argument(
+        "--replies",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSONL rows with question_id and reply",
+    )
+    grade.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSONL of verdicts: new, or to resume",
+    )
+    box_arguments(grade)
+
+
 def regrade_arguments(regrade: argparse.ArgumentParser) -> None:
     """Add what `podium regrade` takes."""
     regrade.add_argument("dir", type=Path, metavar="DIR", help="log directory")

@@ -154,6 +154,26 @@ def record_command(args: argparse.Namespace) -> int:
     return 0
 
 
+def grade_command(args: argparse.Namespace) -> int:
+    """Grade replies made anywhere; asks no model, resumes."""
+    from harness.grade import GradeRequest, grade_file
+
+    request = GradeRequest(
+        suite=args.suite,
+        replies=args.replies,
+        out=args.out,
+        problems=args.problems,
+        box=args.box,
+        max_sandboxes=args.max_sandboxes,
+    )
+    graded = grade_file(request, catalogue())
+    print(graded)
+    if graded.unscored:
+        print(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
+        print("podium: the same command tries the unscored replies again.", file=sys.stderr)
+    return 1 if graded.unscored else 0
+
+
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
     from harness.regrade import box_for_logs, regrade_dir
@@ -237,6 +257,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("run", run_command, arguments.run_arguments),
         ("report", report_command, arguments.report_arguments),
         ("record", record_command, arguments.record_arguments),
+        ("grade", grade_command, arguments.grade_arguments),
         ("regrade", regrade_command, arguments.regrade_arguments),
         ("suites", suites_command, arguments.listed_arguments),
         ("systems", systems_command, arguments.listed_arguments),
