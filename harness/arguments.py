@@ -119,6 +119,21 @@ def doctor_arguments(doctor: argparse.ArgumentParser) -> None:
     doctor.add_argument("--box", help="also check this sandbox")
 
 
+def sandbox_arguments(sandbox: argparse.ArgumentParser) -> None:
+    """Add what `podium sandbox` takes."""
+    actions = sandbox.add_subparsers(dest="action", metavar="ACTION", required=True)
+    build = actions.add_parser("build", help="make the image that programs run in")
+    build.add_argument(
+        "--image", default="basic", choices=("basic", "bigcodebench"), help="which one (basic)"
+    )
+    build.add_argument(
+        "--base-image", metavar="NAME", help="image with python3 to build on (a public Python's)"
+    )
+    actions.add_parser("status", help="say what can run programs here, and in which images")
+    clean = actions.add_parser("clean", help="remove what killed runs and older builds left")
+    clean.add_argument("--all", action="store_true", help="also every image that podium made")
+
+
 def run_arguments(run: argparse.ArgumentParser) -> None:
     """Add what `podium run` takes."""
     run.add_argument(

@@ -245,6 +245,20 @@ def doctor_command(args: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
+def sandbox_command(args: argparse.Namespace) -> int:
+    """Make, show or remove what programs run in: images and containers."""
+    from sandbox import SandboxError, manage
+
+    try:
+        if args.action == "build":
+            return manage.build_image(args.image, args.base_image, print)
+        if args.action == "clean":
+            return manage.clean(everything=args.all, say=print)
+        return manage.status(print)
+    except SandboxError as error:
+        raise UserError(str(error)) from error
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; its help is the reference."""
     parser = argparse.ArgumentParser(
@@ -263,6 +277,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("systems", systems_command, arguments.listed_arguments),
         ("workers", workers_command, arguments.pool_arguments),
         ("doctor", doctor_command, arguments.doctor_arguments),
+        ("sandbox", sandbox_command, arguments.sandbox_arguments),
     ):
         add(arguments.new_command(commands, name, function))
     return parser

@@ -54,6 +54,7 @@ new_enough() {
 install_engine() {
   local wanted=() helpers=()
   new_enough || wanted+=(docker.io)
+  has docker || wanted+=(docker-cli)
   docker compose version >/dev/null 2>&1 || wanted+=(docker-compose)
   has runsc || wanted+=(runsc)
   has debootstrap || helpers+=(debootstrap)
