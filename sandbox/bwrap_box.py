@@ -10,9 +10,9 @@ Who runs the program
   of its own, as in the docker box. No user namespace: in one, root of the box is root of the host
   to /proc/sys and to every file that root owns (/dev/null among them).
 - Started by anybody else: judge and program share that user, in a user namespace that allows no
-  second one. The judge is process 1, which signals from inside do not reach, is not dumpable, and
-  the filter refuses changes to another process's limits. A program can still kill the zygote beside
-  it: its cell is then replaced, as for any program that takes its box along.
+  second one. The judge is process 1, which the kernel shields; neither it nor the zygote can be
+  traced or read, and the filter refuses signals to them and changes to another process's limits. A
+  program that ends its box all the same gets a new one, once.
 
 Weaker than docker: memory and processes are watched and limited per process, not by a cgroup;
 files that a program creates in memory are limited each, not together; the number of empty files on
@@ -32,7 +32,7 @@ from sandbox.box import SandboxError
 from sandbox.cell_box import CellBox
 from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, Cell, spawn
 from sandbox.pool import Kind
-from sandbox.seccomp import filter_bytes
+from sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
 """The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""
@@ -61,9 +61,7 @@ class BwrapBox(CellBox):
     """Namespaces of its own for each program; see the module for what that covers."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
-        """Raise SandboxError where bubblewrap cannot be used; then see CellBox."""
-        if reason := usable():
-            raise SandboxError(reason)
+        """Hold at most `max_sandboxes` cells at once: one per core when not said."""
         # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
@@ -74,27 +72,49 @@ class BwrapBox(CellBox):
         return "bwrap"
 
     def start(self, kind: Kind) -> Cell:
-        """Start a judge in namespaces of its own."""
+        """Start a judge in namespaces of its own; SandboxError says what keeps it from starting."""
         try:
-            return self._starters.submit(_start).result()
+            return self._starters.submit(self._start).result()
+        except SandboxError as error:
+            raise SandboxError(usable() or str(error)) from error
         except RuntimeError as error:  # the threads are gone: the box has been closed
             raise SandboxError("The bwrap sandbox has been closed.") from error
+
+    @property
+    def users(self) -> bool:
+        """Whether every run gets a user id of its own."""
+        return switches_users()
+
+    def command(self, seccomp_fd: int) -> list[str]:
+        """Return the command that starts Python in a cell; flags can be added."""
+        return bwrap_argv(seccomp_fd, host_python(), users=self.users)
 
     def close(self) -> None:
         """End every cell."""
         super().close()
         self._starters.shutdown()
 
+    def _start(self) -> Cell:
+        try:
+            seccomp_fd = filter_file(users=self.users)
+        except OSError as error:
+            raise SandboxError(f"The bwrap sandbox could not open a file: {error}.") from error
+        try:
+            argv = [*self.command(seccomp_fd), *PYTHON_FLAGS]
+            return spawn(argv, "users" if self.users else "namespace", (seccomp_fd,))
+        finally:
+            os.close(seccomp_fd)
 
-def bwrap_argv(seccomp_fd: int, *, users: bool) -> list[str]:
-    """Return the command that starts the program named after it in a box, as its process 1.
+
+def bwrap_argv(seccomp_fd: int, python: Path, *, users: bool) -> list[str]:
+    """Return the command that starts Python in a box, as its process 1; flags can be added.
 
     Args:
         seccomp_fd: A descriptor to read the filter from, which bubblewrap inherits.
+        python: The interpreter, links resolved, in the `bin` of its own tree.
         users: Keep the capabilities to switch users, which takes a caller that has them; else a
             user namespace.
     """
-    python = _python()
     argv = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
     argv += ["--as-pid-1", "--cap-drop", "ALL"]
@@ -115,6 +135,8 @@ def usable() -> str | None:
     """Say in one sentence why bubblewrap cannot be used here, and the fix; None if it can."""
     if platform.machine() not in ("x86_64", "aarch64"):
         return f"The bwrap sandbox has no system call filter for {platform.machine()}."
+    if os.geteuid() == 0 and not switches_users():
+        return "The bwrap sandbox needs an ordinary user, or a root with all its capabilities."
     if not shutil.which("bwrap"):
         return "The bwrap sandbox needs bubblewrap (Debian: apt-get install bubblewrap)."
     said = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
@@ -139,28 +161,27 @@ def switches_users() -> bool:
     return os.geteuid() == 0 and inside == 0 and count > LAST_USER
 
 
-def _start() -> Cell:
-    """Start a cell; its filter travels in a file of its own, for reading moves the position."""
-    users = switches_users()
-    seccomp_fd = _filter_file()
-    try:
-        argv = [*bwrap_argv(seccomp_fd, users=users), *PYTHON_FLAGS]
-        return spawn(argv, "users" if users else "namespace", (seccomp_fd,))
-    finally:
-        os.close(seccomp_fd)
-
-
-def _filter_file() -> int:
+def filter_file(*, users: bool) -> int:
+    """Return a descriptor of the filter for one start, for reading moves it; close it then."""
     file = os.memfd_create("seccomp")
-    os.write(file, filter_bytes())
+    os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
     os.lseek(file, 0, os.SEEK_SET)
     return file
 
 
+def host_python() -> Path:
+    """Return the interpreter outside any virtual environment, links resolved."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python = Path(sys.base_prefix, "bin", version)
+    return (python if python.exists() else Path(sys.executable)).resolve()
+
+
 def _trial() -> str | None:
     """Start a box that does nothing; return why that failed."""
-    seccomp_fd = _filter_file()
-    argv = [*bwrap_argv(seccomp_fd, users=switches_users()), "-I", "-S", "-c", "import ctypes"]
+    users = switches_users()
+    seccomp_fd = filter_file(users=users)
+    argv = bwrap_argv(seccomp_fd, host_python(), users=users)
+    argv += ["-I", "-S", "-c", "import ctypes"]
     try:
         ended = subprocess.run(
             argv, pass_fds=[seccomp_fd], capture_output=True, timeout=TRIAL_S, check=False
@@ -184,13 +205,6 @@ def _forbidden() -> str:
     return ""
 
 
-def _python() -> Path:
-    """Return the interpreter outside any virtual environment, links resolved."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    python = Path(sys.base_prefix, "bin", version)
-    return (python if python.exists() else Path(sys.executable)).resolve()
-
-
 def _system(python: Path) -> list[str]:
     """Return the read-only parts: /usr, the linker's cache and the interpreter's own tree."""
     argv = ["--ro-bind", "/usr", "/usr"]
@@ -200,18 +214,26 @@ def _system(python: Path) -> list[str]:
             argv += ["--symlink", str(path.readlink()), str(path)]
         else:
             argv += ["--ro-bind-try", str(path), str(path)]
-    argv += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    argv += _bind("--ro-bind-try", Path("/etc/ld.so.cache"))
     home = python.parent.parent
-    return argv if home.is_relative_to("/usr") else [*argv, "--ro-bind", str(home), str(home)]
+    return argv if home.is_relative_to("/usr") else [*argv, *_bind("--ro-bind", home)]
+
+
+def _bind(how: str, path: Path) -> list[str]:
+    """Return a bind mount and the directories above it: bubblewrap's own only root may enter."""
+    argv: list[str] = []
+    for folder in reversed(path.parents[:-1]):
+        argv += ["--perms", "0755", "--dir", str(folder)]
+    return [*argv, how, str(path), str(path)]
 
 
 def _places() -> list[str]:
     """Return what is not a copy of the machine's: /proc, five devices, two tmpfs; then seal it."""
-    argv = ["--proc", "/proc"]
+    argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev", "--symlink", "/proc/self/fd"]
+    argv += ["/dev/fd"]
     for name in DEVICES:
         argv += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for place in ("/tmp", "/dev/shm"):
         argv += ["--perms", "1777", "--size", str(FILES_BYTES), "--tmpfs", place]
-    argv += ["--symlink", "/proc/self/fd", "/dev/fd"]
-    # Sealed, /proc lets nobody write sysctls, nor to files of process 1.
+    # Sealed, /proc lets nobody write sysctls, nor the settings of process 1.
     return [*argv, "--remount-ro", "/proc", "--remount-ro", "/"]

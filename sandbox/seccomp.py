@@ -158,23 +158,45 @@ RULES: Mapping[str, Rule] = {
     "setpriority": Rule((141, 140), (*ITSELF, Check(1, "one of", (0,)))),
 }
 
+JUDGE, ZYGOTE = 1, 2
+"""Processes of a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
+
+_A_PROGRAM = Check(0, "none of", (JUDGE, ZYGOTE))
+
+SAME_USER: Mapping[str, Rule] = {
+    # For boxes in which all run under one uid: the kernel shields process 1 from signals it does
+    # not handle, but not the zygote, which a program could stop.
+    "kill": Rule((62, 129), (Check(0, "none of", (JUDGE, ZYGOTE, 0xFFFFFFFF)),)),  # -1 is "all"
+    "tkill": Rule((200, 130), (_A_PROGRAM,)),
+    "tgkill": Rule((234, 131), (_A_PROGRAM,)),
+    "rt_sigqueueinfo": Rule((129, 138), (_A_PROGRAM,)),
+    "rt_tgsigqueueinfo": Rule((297, 240), (_A_PROGRAM,)),
+    "pidfd_send_signal": Rule((424, 424), (Check(0, "one of", ()),)),
+    # Naming another process as the one to be signalled: F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP
+    "fcntl": Rule((72, 25), (Check(1, "none of", (8, 15)),)),
+    "ioctl": Rule((16, 29), (Check(1, "none of", (0x5412, 0x541C, 0x8901, 0x8902)),)),
+}
+
 _LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 
 _Code = list[bytes]
 
 
-def filter_bytes() -> bytes:
+def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
     """Return the filter as bubblewrap's `--seccomp` reads it; it allows what it does not name.
+
+    Args:
+        rules: Calls that depend on their arguments: RULES, with SAME_USER where that applies.
 
     A foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
     """
-    x86 = [*_at_least(X32_BIT, KILL), *_calls(0)]
+    x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     return b"".join(
         [
             _op(_LOAD, _ARCHITECTURE_AT),
             *_on_architecture(X86_64, x86),
-            *_on_architecture(AARCH64, _calls(1)),
+            *_on_architecture(AARCH64, _calls(rules, 1)),
             _op(_RETURN, KILL),
         ]
     )
@@ -195,7 +217,7 @@ def _at_least(number: int, verdict: int) -> _Code:
     return [_op(_AT_LEAST, number, if_false=1), _op(_RETURN, verdict)]
 
 
-def _calls(which: Literal[0, 1]) -> _Code:
+def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
     """Judge the call whose number is loaded, by the numbers of one architecture."""
     code = _at_least(NEWEST + 1, REFUSE | errno.ENOSYS)
     for refused, error in ((NO_PERMISSION, errno.EPERM), (NOT_THERE, errno.ENOSYS)):
@@ -203,7 +225,7 @@ def _calls(which: Literal[0, 1]) -> _Code:
             number = numbers[which]
             if number is not None:
                 code += [_op(_EQUAL, number, if_false=1), _op(_RETURN, REFUSE | error)]
-    for rule in RULES.values():
+    for rule in rules.values():
         body = _rule(rule)
         code += [_op(_EQUAL, rule.numbers[which], if_false=len(body)), *body]
     return [*code, _op(_RETURN, ALLOW)]
