@@ -70,7 +70,7 @@ class DockerBox(CellBox):
             try:
                 wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
                 attached = api.attach_socket(id, params=wanted)
-                stream = DockerStream(client, id, getattr(attached, "_sock", attached))
+                stream = DockerStream(client, id, attached)
                 api.start(id)
             except BaseException:
                 with suppress(Exception):
@@ -144,9 +144,10 @@ class DockerBox(CellBox):
 class DockerStream:
     """The stream of a judge that is the first process of a container."""
 
-    def __init__(self, client: docker.DockerClient, id: str, attached: socket.socket) -> None:
-        """Talk over an attached socket to the container with this id."""
-        self._client, self._id, self._socket = client, id, attached
+    def __init__(self, client: docker.DockerClient, id: str, attached: Any) -> None:
+        """Talk over docker-py's attached stream to the container with this id."""
+        self._client, self._id, self._attached = client, id, attached
+        self._socket: socket.socket = getattr(attached, "_sock", attached)
         self._raw = bytearray()
         self._said = b""
 
@@ -172,8 +173,10 @@ class DockerStream:
             self._said = piece[-300:]
 
     def close(self) -> None:
-        """Remove the container."""
-        self._socket.close()
+        """Remove the container and close each layer of its stream."""
+        for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
+            with suppress(Exception):
+                layer.close()
         with suppress(Exception):
             self._client.api.remove_container(self._id, force=True, v=True)
 
