@@ -8,13 +8,12 @@ A question's target is the digest of its tests; they are read from the data file
 graded, so a log stays small and can be graded again wherever that file lies.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
-import inspect_ai
 from inspect_ai import Epochs, Task, task
 from inspect_ai.scorer import grouped, mean, stderr
 
@@ -193,21 +192,28 @@ def livecodebench(
     """
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
     opened = open_box(box) if box else None
-    return _with_breakdown(
+    return with_breakdown(
         as_task(suite, split=split, limit=limit, epochs=epochs, box=opened), epochs
     )
 
 
-def _with_breakdown(made: Task, epochs: int) -> Task:
-    """Add pass@k, and the accuracy of each difficulty and platform, to what Inspect reports."""
+def with_breakdown(made: Task, epochs: int) -> Task:
+    """Return a task that also reports pass@k, and accuracy by difficulty and by platform.
+
+    A new task, since changing the metrics of a made one does not reach its scorer.
+    """
     for sample in made.dataset:
         facts = sample.metadata or {}
         sample.metadata = {**facts, "platform": facts["question"]["platform"]}
     reducers = ["mean", *(f"pass_at_{k}" for k in PASS_AT if k <= epochs)]
     by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
-    changed = cast(Callable[..., Task], cast(Any, inspect_ai).task_with)  # its types are partial
-    return changed(
-        made,
-        epochs=Epochs(epochs, reducers),
+    return Task(
+        dataset=made.dataset,
+        solver=made.solver,
+        scorer=made.scorer,
         metrics=[mean(), stderr(), by_topic, by_platform],
+        epochs=Epochs(epochs, reducers),
+        name=made.name,
+        version=made.version,
+        metadata=made.metadata,
     )

@@ -88,13 +88,19 @@ def pickled_text(data: bytes) -> str:
     '[]'
     """
     texts: list[str] = []
-    for opcode, argument, _ in pickletools.genops(data):
-        if opcode.name in STRINGS:
-            texts.append(cast(str, argument))
-        elif opcode.name not in AROUND:
-            raise ValueError(f"its private tests are a pickle of more than text ({opcode.name})")
-    if len(texts) != 1:
-        raise ValueError("its private tests are a pickle of more than one text")
+    other = ""
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name in STRINGS:
+                texts.append(cast(str, argument))
+            elif opcode.name not in AROUND:
+                other = opcode.name
+                break
+    except ValueError as error:
+        raise ValueError(f"its private tests are no pickle ({error})") from error
+    if len(texts) != 1 or other:
+        found = other or f"{len(texts)} texts"
+        raise ValueError(f"its private tests are a pickle of other things than one text ({found})")
     return texts[0]
 
 
