@@ -5,12 +5,12 @@ cache reads and failed attempts (harness/reconcile.py names each difference). Th
 log at a time; harness/sittings.py puts the logs of a resumed run together.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isnan, nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from inspect_ai.event import (
     Event,
@@ -26,10 +26,13 @@ from inspect_ai.scorer import Score
 from harness.errors import UserError
 from harness.logs import RunFacts, read_log, run_facts
 from harness.prices import Book, book_from_json, cost
-from harness.records import PODIUM, Call
+from harness.records import EMPTY, PODIUM, Call
 from harness.usage import usage_from
 
 Phase = Literal["solve", "score"]
+
+GROUPINGS = ("difficulty", "platform")
+"""Facts of a question by which a report breaks an exam down, in this order."""
 
 IN_FLIGHT = "in flight when the run was stopped"
 """The error of a call that a killed run left behind: what was billed for it is unknown."""
@@ -56,6 +59,14 @@ class Attempt:
     latency_s: float | None
     """Wall time of the solver, as measured in this run."""
     calls: tuple[Call, ...]
+    official: float | None = None
+    """The published evaluator's verdict, where the suite gives one beside its own."""
+    fragile: bool = False
+    """True when a little more or less time might have changed the verdict."""
+    erratum: bool = False
+    """True when the question is known to be faulty."""
+    groups: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    """What the question belongs to, e.g. its difficulty; one of `GROUPINGS` to a key."""
 
     @property
     def graded(self) -> bool:
@@ -135,13 +146,14 @@ class _Writer:
         score = (sample.scores or {}).get(PODIUM)
         value = None if sample.error or score is None else _verdict(score)
         shape: dict[str, Any] = sample.metadata.get(PODIUM) or {}
+        said: dict[str, Any] = (score.metadata if score else None) or {}
         return Attempt(
             question=str(sample.id),
             epoch=sample.epoch,
             sample=sample.uuid or "",
             value=value,
             reason="" if value is not None else _why_unscored(sample),
-            parsed=bool(((score.metadata if score else None) or {}).get("parsed", True)),
+            parsed=bool(said.get("parsed", True)),
             kind=str(sample.metadata.get("kind", "")),
             topic=str(sample.metadata.get("topic", "")),
             steps=shape.get("steps"),
@@ -149,6 +161,10 @@ class _Writer:
             stopped=shape.get("stopped"),
             latency_s=_solver_seconds(sample),
             calls=tuple(self.calls(sample, sample.events, counted=value is not None)),
+            official=None if said.get("official") is None else float(said["official"]),
+            fragile=bool(said.get("fragile")),
+            erratum=bool(said.get("errata")),
+            groups=_groups(sample, said),
         )
 
     def lost(self, sample: EvalSample) -> Iterator[Call]:
@@ -224,6 +240,14 @@ def _verdict(score: Score) -> float | None:
     if not isinstance(value, int | float) or isnan(value):
         return None
     return float(value)
+
+
+def _groups(sample: EvalSample, said: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return what a question belongs to, from its grade or from its own facts."""
+    question: object = sample.metadata.get("question")
+    own = cast(Mapping[str, Any], question) if isinstance(question, dict) else EMPTY
+    found = {name: said.get(name) or own.get(name) for name in GROUPINGS}
+    return {name: str(value) for name, value in found.items() if value}
 
 
 def _why_unscored(sample: EvalSample) -> str:

@@ -118,7 +118,7 @@ def _earlier(
 ) -> list[Suite[Any]]:
     """Return the experiment's suites beside the requested ones: their gaps are graded as well."""
     names = set(stored.suite_versions if stored else ()) - {suite.name for suite in suites}
-    return [catalogue.suites[name] for name in sorted(names & catalogue.suites.keys())]
+    return [catalogue.suites[name] for name in sorted(names) if name in catalogue.suites]
 
 
 def _box_name(

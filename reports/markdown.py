@@ -10,6 +10,8 @@ from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
 from reports.blocks import NONE, blocks_of, reference_of_block, short
+from reports.boxes import apart, boxes_of, packages
+from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.reference import rule_of
 from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.tables import Row
@@ -39,15 +41,20 @@ CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each r
 
 
 def markdown(
-    rows: Sequence[Row],
+    shown: Comparison,
     sittings: Sequence[Sitting],
     skipped: Sequence[str],
     checks: Sequence[str],
 ) -> str:
     """Return the whole of table.md; `checks` compare our totals with Inspect's."""
     parts = [MARK, "# Comparison", LEGEND]
-    for _, group in groupby(rows, key=lambda row: (row.suite, row.split)):
-        parts.append(_exam(list(group)))
+    for _, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
+        rows = list(group)
+        parts.append(_exam(rows))
+        parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
+    boxes = packages(shown.rows)
+    if boxes:
+        parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
     parts.append(_workers([sitting.facts for sitting in sittings]))
     parts.append(_spend(sittings))
     if skipped:
@@ -63,15 +70,16 @@ def _exam(rows: Sequence[Row]) -> str:
         f"questions dated {first.dates}",
         f"data `{first.data_revision}`",
     ]
-    boxes = sorted({row.box for row in rows if row.box})
-    facts += [f"box {', '.join(boxes)}"] if boxes else []
+    boxes = boxes_of(rows)
+    facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
+    told = {id(row): f"graded in box {box}" for box, row in apart(rows)}
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
     lines = [_line(HEADER), _line(["---"] + ["---:"] * (len(HEADER) - 2) + ["---"])]
     for block in blocks_of(rows):
         lines.append(_line([_head(block), *[""] * (len(HEADER) - 1)]))
-        lines += [_line(_cells(row, notes)) for row in block]
+        lines += [_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
     foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
     return "\n\n".join(part for part in (title, "\n".join(lines), foot) if part)
 
@@ -86,10 +94,26 @@ def _head(block: Sequence[Row]) -> str:
     return f"{shared}; reference: {reference}{why}"
 
 
-def _cells(row: Row, notes: list[str]) -> list[str]:
-    """Return a row's cells; its notes join the table's footnotes."""
+def _parts(grouping: str, parts: Sequence[Part]) -> str:
+    """Return how each system did on the parts of an exam, or with several tries."""
+    title = "several tries" if grouping == PASS_AT else grouping
+    groups = groups_of(parts)
+    lines = [_line(("system", *groups)), _line(["---"] + ["---:"] * len(groups))]
+    for row in {id(part.row): part.row for part in parts}.values():
+        own = {part.group: _figure(part) for part in parts if part.row is row}
+        label = f"`{row.system}` ({row.label}, pool {row.pool})"
+        lines.append(_line((label, *(own.get(group, UNKNOWN) for group in groups))))
+    return f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n" + "\n".join(lines)
+
+
+def _figure(part: Part) -> str:
+    return f"{percent(part.value)} {interval(part.ci_low, part.ci_high)} n={part.n}"
+
+
+def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
+    """Return a row's cells; its notes, and its box where that is one, join the footnotes."""
     marks: list[str] = []
-    for note in filter(None, row.notes.split("; ")):
+    for note in filter(None, (*row.notes.split("; "), box)):
         if note not in notes:
             notes.append(note)
         marks.append(str(notes.index(note) + 1))

@@ -15,10 +15,11 @@ from pathlib import Path
 from harness.errors import UserError
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
+from reports.breakdown import Comparison, Part, compare
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.reconciliation import reconciliation
-from reports.tables import COLUMNS, Row, build_rows
+from reports.tables import COLUMNS, Row
 from reports.terminal import table_text
 
 SCHEMA = "podium-table-1"
@@ -32,7 +33,7 @@ PLACES = Decimal("0.00000001")
 class Report:
     """What a report says and where it was written."""
 
-    rows: tuple[Row, ...]
+    shown: Comparison
     files: tuple[Path, ...]
     skipped: tuple[str, ...]
     """One sentence for each log that was passed over."""
@@ -40,10 +41,15 @@ class Report:
     """One sentence for each spend that is in no row: choosing the best single worker."""
 
     @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of all tables."""
+        return self.shown.rows
+
+    @property
     def text(self) -> str:
         """The tables for a terminal, and below them what they leave out."""
         below = [*self.spend, *self.skipped]
-        return "\n\n".join(part for part in (table_text(self.rows), "\n".join(below)) if part)
+        return "\n\n".join(part for part in (table_text(self.shown), "\n".join(below)) if part)
 
 
 def write_report(dirs: Sequence[Path], out: Path) -> Report:
@@ -55,7 +61,8 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
     _refuse_unwritable(out)
     _refuse_foreign([out / name for name in FILES])
     sittings, foreign = read_sittings(dirs)
-    rows = build_rows(sittings)
+    shown = compare(sittings)
+    rows = shown.rows
     if not rows:
         raise UserError(
             "There are only logs of choosing a system, none of an exam; finish the run."
@@ -65,13 +72,13 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
     files = _write(
         out,
         {
-            "table.md": _text(markdown(rows, sittings, skipped, checks)),
+            "table.md": _text(markdown(shown, sittings, skipped, checks)),
             "table.csv": _text(table_csv(rows)),
-            "table.json": _text(table_json(rows, skipped)),
+            "table.json": _text(table_json(shown, skipped)),
             "plot.png": lambda path: draw(rows, path),
         },
     )
-    return Report(rows=rows, files=files, skipped=skipped, spend=_selection(sittings))
+    return Report(shown=shown, files=files, skipped=skipped, spend=_selection(sittings))
 
 
 def _text(content: str) -> Writer:
@@ -108,11 +115,25 @@ def table_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def table_json(rows: Sequence[Row], skipped: Sequence[str]) -> str:
-    """Return the rows as JSON; null is an unknown figure, dollars are numbers."""
-    lines = [{name: _number(value) for name, value in asdict(row).items()} for row in rows]
-    data = {"schema": SCHEMA, "columns": COLUMNS, "rows": lines, "skipped": skipped}
+def table_json(shown: Comparison, skipped: Sequence[str]) -> str:
+    """Return rows and parts as JSON; null is an unknown figure, dollars are numbers."""
+    lines = [{name: _number(value) for name, value in asdict(row).items()} for row in shown.rows]
+    parts = [_part(part, shown.rows.index(part.row)) for part in shown.parts]
+    data = {
+        "schema": SCHEMA,
+        "columns": COLUMNS,
+        "rows": lines,
+        "parts": parts,
+        "skipped": skipped,
+    }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _part(part: Part, row: int) -> dict[str, object]:
+    """Return a part for JSON; `row` is the place of its row."""
+    figures = {name: _number(getattr(part, name)) for name in ("value", "ci_low", "ci_high")}
+    system = {"row": row, "suite": part.row.suite, "system": part.row.system}
+    return {**system, "grouping": part.grouping, "group": part.group, "n": part.n, **figures}
 
 
 def _cell(value: object) -> object:

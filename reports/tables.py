@@ -8,25 +8,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from pathlib import PurePath
+from typing import Any
 
 from harness.logs import RunFacts
 from harness.pool_file import Label
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
 from reports.intervals import accuracy, accuracy_interval, difference
+from reports.notes import arguments_of, notes_of
+from reports.pass_at import PassAt, pass_at
 from reports.reference import (
-    SINGLE,
     Group,
     graded_values,
     group_of,
     reference_of,
     refuse_mixed_versions,
 )
-from reports.render import usd
-
-ARGUMENTS = 80
-"""Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
+from reports.two_verdicts import TwoVerdicts, two_verdicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +83,21 @@ class Row:
     """False for a choice in hindsight."""
     pool_sha256: str
     price_book_sha256: str
+    box_python: str | None = None
+    """Version of the Python that ran the graded programs."""
+    box_image: str | None = None
+    box_image_id: str | None = None
+    box_packages: str | None = None
+    """Third-party packages that a program could import; empty when there were none."""
+    official_accuracy: float | None = None
+    """Accuracy by the published evaluator's verdicts, where the suite gives them."""
+    n_official_differ: int | None = None
+    """Graded pairs on which the two verdicts differ, and how many of them carry an erratum."""
+    n_official_errata: int | None = None
+    n_fragile: int = 0
+    """Verdicts close to the time limit."""
+    pass_at_5: float | None = None
+    pass_at_10: float | None = None
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
@@ -98,7 +111,12 @@ def block_of(row: Row) -> tuple[str, str, Label, str, str, int, str, str]:
 
 
 def build_rows(sittings: Sequence[Sitting]) -> tuple[Row, ...]:
-    """Return the rows of a report, sorted as tables show them.
+    """Return the rows of a report, sorted as tables show them; raises as `pair_rows` does."""
+    return tuple(row for row, _ in pair_rows(sittings))
+
+
+def pair_rows(sittings: Sequence[Sitting]) -> tuple[tuple[Row, Sitting], ...]:
+    """Return the rows of a report with what each is made from.
 
     UserError when a suite is there in two versions or data revisions: such rows are no comparison.
     """
@@ -107,8 +125,10 @@ def build_rows(sittings: Sequence[Sitting]) -> tuple[Row, ...]:
     groups: dict[Group, list[Sitting]] = {}
     for sitting in exams:
         groups.setdefault(group_of(sitting), []).append(sitting)
-    rows = [row for group in groups.values() for row in _compared(group)]
-    return tuple(sorted(rows, key=_order))
+    pairs = [
+        pair for group in groups.values() for pair in zip(_compared(group), group, strict=True)
+    ]
+    return tuple(sorted(pairs, key=lambda pair: _order(pair[0])))
 
 
 def _compared(group: Sequence[Sitting]) -> list[Row]:
@@ -141,8 +161,14 @@ def _row(sitting: Sitting) -> Row:
     totals = system_totals(sitting)
     values = graded_values(sitting)
     interval = accuracy_interval(values)
+    rules, passed = two_verdicts(sitting.attempts), pass_at(values)
     return replace(
         _described(sitting, totals),
+        **_box(sitting.facts),
+        **_rules(rules),
+        n_fragile=sum(attempt.fragile for attempt in sitting.attempts if attempt.graded),
+        pass_at_5=_at(passed, 5),
+        pass_at_10=_at(passed, 10),
         accuracy=accuracy(values),
         ci_low=interval.low if interval else None,
         ci_high=interval.high if interval else None,
@@ -158,6 +184,32 @@ def _row(sitting: Sitting) -> Row:
         latency_s=totals.latency_s,
         tokens_reasoning=totals.tokens_reasoning,
     )
+
+
+def _box(facts: RunFacts) -> dict[str, str | None]:
+    on = facts.box_facts
+    if on is None:
+        return {}
+    return {
+        "box_python": on.python,
+        "box_image": on.image,
+        "box_image_id": on.image_id,
+        "box_packages": " ".join(on.packages),
+    }
+
+
+def _rules(rules: TwoVerdicts | None) -> dict[str, Any]:
+    if rules is None:
+        return {}
+    return {
+        "official_accuracy": rules.official_accuracy,
+        "n_official_differ": rules.differ,
+        "n_official_errata": rules.errata,
+    }
+
+
+def _at(passed: Sequence[PassAt], k: int) -> float | None:
+    return next((one.value for one in passed if one.k == k), None)
 
 
 def _described(sitting: Sitting, totals: SystemTotals) -> Row:
@@ -181,11 +233,11 @@ def _described(sitting: Sitting, totals: SystemTotals) -> Row:
         dates=facts.dates,
         knowledge_cutoff=_cutoffs(facts, called),
         config=_json({role: _identity(sitting, role) for role in called}),
-        args=_json(_arguments(facts)),
+        args=_json(arguments_of(facts)),
         seed=facts.seed,
         time_scale=facts.time_scale,
         uses_targets=facts.uses_targets,
-        notes="; ".join(note.replace("; ", ", ") for note in _notes(sitting, totals)),
+        notes="; ".join(note.replace("; ", ", ") for note in notes_of(sitting, totals)),
         reference_allowed=facts.reference_allowed,
         pool_sha256=facts.pool_sha256,
         price_book_sha256=str(facts.prices["sha256"]),
@@ -202,48 +254,6 @@ def _cutoffs(facts: RunFacts, called: Sequence[str]) -> str:
 def _identity(sitting: Sitting, role: str) -> dict[str, object]:
     worker = sitting.facts.workers[role]
     return {"model": worker.model, **worker.settings}
-
-
-def _notes(sitting: Sitting, totals: SystemTotals) -> list[str]:
-    notes = ["uses targets"] if sitting.facts.uses_targets else []
-    notes += sitting.facts.notes
-    chosen = ", ".join(f"{name}={value}" for name, value in _arguments(sitting.facts).items())
-    if 0 < len(chosen) <= ARGUMENTS and not sitting.facts.system.startswith(SINGLE):
-        notes.append(f"{sitting.facts.system}: {chosen}")
-    unscored = sorted({attempt.question for attempt in sitting.attempts if not attempt.graded})
-    if unscored:
-        shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
-        reasons = sorted({attempt.reason for attempt in sitting.attempts if attempt.reason})
-        notes.append(f"with an unscored epoch: {shown} ({reasons[0][:120]})")
-    missing = totals.n_asked - len(sitting.attempts)
-    if missing:
-        notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
-    if totals.n_unpriced:
-        notes.append(f"{totals.n_unpriced} calls have no price")
-    if totals.n_failed:
-        notes.append(_failures(totals, sitting.facts))
-    return notes
-
-
-def _arguments(facts: RunFacts) -> dict[str, object]:
-    """Return a system's arguments; of a file its name, because a table travels and paths do not."""
-    return {name: _without_folder(value) for name, value in facts.args.items()}
-
-
-def _without_folder(value: object) -> object:
-    """Return a path's last part; `openai/gpt-4.1` is a model's name, and stays."""
-    if not isinstance(value, str):
-        return value
-    path = PurePath(value)
-    is_file = path.suffix[1:].isalpha()
-    return path.name if path.is_absolute() or is_file else value
-
-
-def _failures(totals: SystemTotals, facts: RunFacts) -> str:
-    said = f"{totals.n_failed} calls failed"
-    if facts.label != "live" or totals.usd_spent is not None:
-        return said
-    return f"{said}, billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
 
 
 def _order(row: Row) -> tuple[object, ...]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from reports.blocks import blocks_of, book_name, pool_name, reference_of_block
+from reports.boxes import apart, boxes_of
+from reports.breakdown import Comparison, Part, groups_of
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
 from reports.tables import Row
 
@@ -15,23 +17,26 @@ HEADER = (
 )  # fmt: skip
 
 
-def table_text(rows: Sequence[Row]) -> str:
+def table_text(shown: Comparison) -> str:
     """Return the rows block by block, no line longer than 120 characters."""
-    blocks = [_block(block, rows) for block in blocks_of(rows)]
-    if any(map(_is_limited, rows)):
+    blocks = [_block(block, shown) for block in blocks_of(shown.rows)]
+    if any(map(_is_limited, shown.rows)):
         blocks.append(STAR)
     return "\n\n".join(blocks)
 
 
-def _block(block: Sequence[Row], rows: Sequence[Row]) -> str:
-    first = block[0]
+def _block(block: Sequence[Row], shown: Comparison) -> str:
+    first, rows = block[0], shown.rows
     title = (
         f"{first.suite} {first.suite_version} ({first.split}), {first.label}, "
         f"pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
         f"reference: {reference_of_block(block)}"
     )
     lines = aligned([HEADER, *(_cells(row) for row in block)])
-    return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines, *_pace(block)))
+    below = [*_pace(block), *_boxes(block), *_other_rule(block)]
+    for grouping, parts in shown.blocks(block):
+        below += _parts(grouping, parts)
+    return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines, *below))
 
 
 def _pace(block: Sequence[Row]) -> list[str]:
@@ -39,6 +44,33 @@ def _pace(block: Sequence[Row]) -> list[str]:
     scales = sorted({row.time_scale for row in block if row.label == "rehearsal"} - {1.0})
     times = ", ".join(map(str, scales))
     return [f"sec: rehearsal latency slept times {times}"] if scales else []
+
+
+def _boxes(block: Sequence[Row]) -> list[str]:
+    """Say where programs ran, of each row where not all ran in one place."""
+    each = [f"box of {row.system}: {box}" for box, row in apart(block)]
+    return each or [f"box: {box}" for box in boxes_of(block)]
+
+
+def _other_rule(block: Sequence[Row]) -> list[str]:
+    """Say what the published evaluator would have given, where it differs."""
+    return [
+        f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
+        f"({row.n_official_differ} verdicts differ)"
+        for row in block
+        if row.n_official_differ
+    ]
+
+
+def _parts(grouping: str, parts: Sequence[Part]) -> list[str]:
+    """Return a small table of one grouping, systems down and groups across."""
+    groups = groups_of(parts)
+    sizes = {group: max(part.n for part in parts if part.group == group) for group in groups}
+    lines = [(grouping, *(f"{group} (n={sizes[group]})" for group in groups))]
+    for row in {id(part.row): part.row for part in parts}.values():
+        own = {part.group: percent(part.value) for part in parts if part.row is row}
+        lines.append((_name(row), *(own.get(group, UNKNOWN) for group in groups)))
+    return aligned(lines)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

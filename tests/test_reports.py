@@ -20,7 +20,9 @@ HEADER = (
     "pool,data_revision,price_book,box,tokens_reasoning,n_unparsed,"
     "paired_diff,paired_low,paired_high,verdict,reference,min_detectable,split,dates,"
     "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes,reference_allowed,"
-    "pool_sha256,price_book_sha256"
+    "pool_sha256,price_book_sha256,"
+    "box_python,box_image,box_image_id,box_packages,"
+    "official_accuracy,n_official_differ,n_official_errata,n_fragile,pass_at_5,pass_at_10"
 )
 
 

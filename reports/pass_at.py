@@ -1,0 +1,57 @@
+"""pass@k: how often at least one of k tries at a question is right, estimated without bias.
+
+From n graded tries of which c are right, the estimate is 1 - C(n - c, k) / C(n, k) (Chen et al.
+2021, arXiv 2107.03374, equation 1). pass@1 is the accuracy that the table shows.
+"""
+
+from dataclasses import dataclass
+from math import comb
+
+from reports.intervals import Interval, Values, accuracy, accuracy_interval
+
+KS = (1, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class PassAt:
+    """One pass@k with its interval; the question is the unit, as in the rest of a table."""
+
+    k: int
+    value: float
+    interval: Interval
+    questions: int
+
+
+def estimate(n: int, c: int, k: int) -> float:
+    """Return the chance that k of n tries, drawn without replacement, hold one of c right ones.
+
+    >>> estimate(10, 1, 5), estimate(10, 6, 5), estimate(10, 0, 10)
+    (0.5, 1.0, 0.0)
+    """
+    return 1 - comb(n - c, k) / comb(n, k)
+
+
+def pass_at(values: Values) -> tuple[PassAt, ...]:
+    """Return pass@k for each k of `KS` that the tries allow; empty unless some k above 1 is.
+
+    A question with fewer than k graded tries is left out of pass@k. Nothing is estimated from
+    grades between 0 and 1.
+    """
+    grades = [grade for one in values.values() for grade in one]
+    if not grades or not set(grades) <= {0.0, 1.0}:
+        return ()
+    most = max(len(one) for one in values.values())
+    found = [_pass_at(values, k) for k in KS if k <= most]
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _pass_at(values: Values, k: int) -> PassAt:
+    tried = {question: one for question, one in values.items() if len(one) >= k}
+    means = {
+        question: [estimate(len(one), sum(grade == 1.0 for grade in one), k)]
+        for question, one in tried.items()
+    }
+    value, interval = accuracy(means), accuracy_interval(means)
+    assert value is not None, "some question has k tries"
+    assert interval is not None, "and so an interval"
+    return PassAt(k, value, interval, len(means))
