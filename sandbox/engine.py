@@ -6,6 +6,7 @@ always a `SandboxError` that names the fix, never a verdict on a program.
 
 import os
 import re
+import socket
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,6 @@ NEEDED = (24, 0, 6)
 """The oldest Docker Engine we work with, and the oldest that Inspect accepts."""
 TIMEOUT_S = 60
 """How long one call to the engine may take before the engine counts as down."""
-QUICK_S = 1
 
 _DISK = "The disk of the container engine is full: free some space (`docker system df` shows it)."
 _REASONS = (
@@ -39,8 +39,8 @@ _REASONS = (
     ),
     (
         r"invalid bind address|TLS configuration|paramiko",
-        "DOCKER_HOST={where} is no address of a container engine: unset it, or set it to one such "
-        "as unix:///var/run/docker.sock.",
+        "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
+        "unix:///var/run/docker.sock.",
     ),
     (
         r"timed out",
@@ -66,6 +66,7 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
     Raises SandboxError, one sentence with the fix, when none answers or it is too old.
     """
     with explained():
+        _knock(timeout_s)
         client = docker.from_env(timeout=timeout_s)
     try:
         with explained():
@@ -81,10 +82,10 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
     return client
 
 
-def answers() -> bool:
-    """Say within about a second whether an engine that we can use answers."""
+def answers(*, timeout_s: int = 5) -> bool:
+    """Say whether an engine that we can use answers: at once, or after the time where one hangs."""
     try:
-        connect(timeout_s=QUICK_S).close()
+        connect(timeout_s=timeout_s).close()
     except SandboxError:
         return False
     return True
@@ -157,6 +158,15 @@ _IN_USE = {"created", "running", "paused", "restarting"}
 def _numbers(version: str) -> tuple[int, ...]:
     """Return the numbers that a version such as `26.1.5+dfsg1` starts with."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3])
+
+
+def _knock(timeout_s: int) -> None:
+    """Raise OSError where nobody listens; docker-py would leave its own socket open then."""
+    scheme, _, path = _where().partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(timeout_s)
+            door.connect(path)
 
 
 def _where() -> str:

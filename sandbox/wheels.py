@@ -32,7 +32,7 @@ class Target:
 def pins(requirements: Path) -> tuple[str, ...]:
     """Return the `name==version` lines of a requirements file, sorted."""
     lines = (line.partition("#")[0].strip() for line in requirements.read_text().splitlines())
-    return tuple(sorted((line for line in lines if line), key=str.lower))
+    return tuple(sorted((line for line in lines if line and line[0] != "-"), key=str.lower))
 
 
 def digest(requirements: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from boxes import any_box, docker_box, isolating, opened, subprocess_box
 from installed import Installed, install
+from proof import pytest_runtest_makereport, pytest_terminal_summary
 from reported import EXAM, right_up_to
 from runs import Crew, number, sit, steps
 
@@ -12,7 +13,15 @@ from harness.errors import UserError
 from reports.report import Report, write_report
 from suites.import_saturn import saturn_cassette
 
-__all__ = ["any_box", "docker_box", "isolating", "opened", "subprocess_box"]
+__all__ = [
+    "any_box",
+    "docker_box",
+    "isolating",
+    "opened",
+    "pytest_runtest_makereport",
+    "pytest_terminal_summary",
+    "subprocess_box",
+]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,47 @@
+"""Proof that the tests of the boxes ran: how many passed in each, told after every session.
+
+Where PODIUM_REQUIRE_DOCKER is set, as in CI, skipping one is failing it.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Generator
+
+import pytest
+
+REQUIRED = "PODIUM_REQUIRE_DOCKER"
+COUNTED = ("passed", "failed", "skipped", "error")
+
+
+def box_of(report: pytest.TestReport) -> str | None:
+    """Return which box a test ran in; None when it needs none that may be missing."""
+    if "docker:runsc" in report.nodeid:
+        return "docker:runsc"
+    if "docker" in report.keywords:  # the mark
+        return "docker"
+    return "bwrap" if "bwrap" in report.nodeid else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and box_of(report) and os.environ.get(REQUIRED):
+        report.outcome = "failed"
+        report.longrepr = f"Skipped, though {REQUIRED} is set: {report.longrepr}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts: dict[str, Counter[str]] = {"docker": Counter(), "docker:runsc": Counter()}
+    counts["bwrap"] = Counter()
+    for outcome in COUNTED:
+        for report in terminalreporter.getreports(outcome):
+            box = box_of(report)
+            if box:
+                counts[box][outcome] += 1
+    if any(counts.values()):
+        terminalreporter.section("tests of the boxes")
+    for box, count in counts.items():
+        if count:
+            told = ", ".join(f"{count[outcome]} {outcome}" for outcome in COUNTED if count[outcome])
+            terminalreporter.write_line(f"{box}: {told}")
