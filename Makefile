@@ -58,6 +58,15 @@ format: $(INSTALLED_DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: engine
+engine: ## Install and start a container engine and a base image (Debian, as root; no registry needed)
+	bash sandbox/debian-engine.sh
+
+.PHONY: images
+images: $(INSTALLED) ## Build the images that programs run in, on the engine that answers
+	$(BIN)/podium sandbox build
+	$(BIN)/podium sandbox build --image bigcodebench
+
 .PHONY: bench
 bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
 	$(BIN)/python tests/benchmarks/run_against_inspect.py $(ARGS)
