@@ -43,6 +43,7 @@ LAST_USER = 59_999
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 
 DEVICES = ("null", "zero", "full", "random", "urandom")
+LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 FILES_BYTES = 64 << 20
 """Size of /tmp, and of /dev/shm."""
@@ -80,14 +81,13 @@ class BwrapBox(CellBox):
         except RuntimeError as error:  # the threads are gone: the box has been closed
             raise SandboxError("The bwrap sandbox has been closed.") from error
 
-    @property
-    def users(self) -> bool:
-        """Whether every run gets a user id of its own."""
+    def switches_users(self) -> bool:
+        """Say whether every run gets a user id of its own."""
         return switches_users()
 
     def command(self, seccomp_fd: int) -> list[str]:
         """Return the command that starts Python in a cell; flags can be added."""
-        return bwrap_argv(seccomp_fd, host_python(), users=self.users)
+        return bwrap_argv(seccomp_fd, host_python(), users=self.switches_users())
 
     def close(self) -> None:
         """End every cell."""
@@ -95,13 +95,14 @@ class BwrapBox(CellBox):
         self._starters.shutdown()
 
     def _start(self) -> Cell:
+        users = self.switches_users()
         try:
-            seccomp_fd = filter_file(users=self.users)
+            seccomp_fd = filter_file(users=users)
         except OSError as error:
             raise SandboxError(f"The bwrap sandbox could not open a file: {error}.") from error
         try:
             argv = [*self.command(seccomp_fd), *PYTHON_FLAGS]
-            return spawn(argv, "users" if self.users else "namespace", (seccomp_fd,))
+            return spawn(argv, "users" if users else "namespace", (seccomp_fd,))
         finally:
             os.close(seccomp_fd)
 
@@ -115,7 +116,7 @@ def bwrap_argv(seccomp_fd: int, python: Path, *, users: bool) -> list[str]:
         users: Keep the capabilities to switch users, which takes a caller that has them; else a
             user namespace.
     """
-    argv = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
     argv += ["--as-pid-1", "--cap-drop", "ALL"]
     if users:
@@ -137,9 +138,11 @@ def usable() -> str | None:
         return f"The bwrap sandbox has no system call filter for {platform.machine()}."
     if os.geteuid() == 0 and not switches_users():
         return "The bwrap sandbox needs an ordinary user, or a root with all its capabilities."
-    if not shutil.which("bwrap"):
-        return "The bwrap sandbox needs bubblewrap (Debian: apt-get install bubblewrap)."
-    said = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
+    try:
+        bwrap = _bwrap()
+    except SandboxError as error:
+        return str(error)
+    said = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
     version = re.search(r"(\d+)\.(\d+)", said.stdout)
     if not version or (int(version[1]), int(version[2])) < OLDEST:
         return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {said.stdout.strip()!r}."
@@ -174,6 +177,13 @@ def host_python() -> Path:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = Path(sys.base_prefix, "bin", version)
     return (python if python.exists() else Path(sys.executable)).resolve()
+
+
+def _bwrap() -> str:
+    """Return where bubblewrap is; SandboxError when it is not installed."""
+    if path := shutil.which("bwrap"):
+        return path
+    raise SandboxError("The bwrap sandbox needs bubblewrap (Debian: apt-get install bubblewrap).")
 
 
 def _trial() -> str | None:
@@ -229,8 +239,9 @@ def _bind(how: str, path: Path) -> list[str]:
 
 def _places() -> list[str]:
     """Return what is not a copy of the machine's: /proc, five devices, two tmpfs; then seal it."""
-    argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev", "--symlink", "/proc/self/fd"]
-    argv += ["/dev/fd"]
+    argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
+    for name, target in LINKS.items():
+        argv += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
     for name in DEVICES:
         argv += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for place in ("/tmp", "/dev/shm"):
