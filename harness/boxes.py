@@ -96,11 +96,12 @@ def opened(
         return
     box = boxes.open(name, most)
     try:
-        facts = {
-            suite.name: BoxFacts.model_validate(boxes.describe(box, suite.image))
-            for suite in suites
-            if suite.needs_box
+        needing = [suite for suite in suites if suite.needs_box]
+        images = {
+            image: BoxFacts.model_validate(boxes.describe(box, image))
+            for image in dict.fromkeys(suite.image for suite in needing)
         }
+        facts = {suite.name: images[suite.image] for suite in needing}
         yield OpenBox(name, box, facts, most or os.cpu_count() or 1)
     finally:
         box.close()
@@ -135,8 +136,12 @@ def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[li
                 except UserError as error:
                     missing.append(f"for {served}: {error}")
                 else:
-                    packages = f"{len(facts.packages)} third-party packages"
-                    found[f"Box {name!r}: {facts.short}, {packages}."] = None
+                    found[f"Box {name!r}: {facts.short}, {_counted(facts)}."] = None
     except UserError as error:
         missing.append(str(error))
     return list(found), missing
+
+
+def _counted(facts: BoxFacts) -> str:
+    n = len(facts.packages)
+    return "no third-party packages" if not n else f"{n} third-party package{'s' * (n > 1)}"

@@ -165,7 +165,9 @@ def toy_pool(log_dir: Path, label: str = "live", connections: int = 4) -> Path:
     return path
 
 
-def toy_run(log_dir: Path, suite: Toy | None = None, **changes: Any) -> Outcome:
+def toy_run(
+    log_dir: Path, suite: Toy | None = None, boxes: Boxes | None = None, **changes: Any
+) -> Outcome:
     """Run the toy; `changes` go into the request."""
     request = {
         "suites": ("toy",),
@@ -175,7 +177,7 @@ def toy_run(log_dir: Path, suite: Toy | None = None, **changes: Any) -> Outcome:
         "display": "none",
     }
     controls = Controls(choose=choose, make_plans=make_plans, opened=lambda *_: None)
-    return run(Request(**{**request, **changes}), toy_catalogue(suite), controls)
+    return run(Request(**{**request, **changes}), toy_catalogue(suite, boxes), controls)
 
 
 def calls(log_dir: Path, kind: str = "begin") -> list[str]:
