@@ -6,7 +6,7 @@ from harness.answers import code
 from harness.records import Grade, Question
 from harness.suite import Split
 from harness.task import as_task
-from sandbox import Box, open_box
+from sandbox import IMAGE, Box, open_box
 from suites.practice import Draft, PracticeSuite
 from suites.practice_code_lists import LISTS
 from suites.practice_code_numbers import NUMBERS
@@ -51,16 +51,29 @@ SUITE = PracticeSuite(
     write=code_question,
     judge=grade_code,
     needs_box=True,
+    image=IMAGE,
 )
 
 
 @task
 def practice_code(
-    split: Split = "eval", limit: int | None = None, epochs: int = 1, box: str | None = None
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    box: str | None = None,
+    max_sandboxes: int | None = None,
 ) -> Task:
     """Generated programming problems; splits train, validation and eval; runs programs in `box`.
 
-    Whoever lets a model's programs run says where (-T box=subprocess): there is no default.
+    Whoever lets a model's programs run says where (-T box=docker): there is no default. At most
+    `max_sandboxes` programs run at once (all cores).
     """
-    opened = open_box(box) if box else None
-    return as_task(SUITE, split=split, limit=limit, epochs=epochs, box=opened)
+    opened = open_box(box, max_sandboxes) if box else None
+    return as_task(
+        SUITE,
+        split=split,
+        limit=limit,
+        epochs=epochs,
+        box=opened,
+        max_sandboxes=max_sandboxes,
+    )
