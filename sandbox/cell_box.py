@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 
 from sandbox.box import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
-from sandbox.cells import Answer, Cell, CellDied, CellStuck
+from sandbox.cells import GRACE_S, Answer, Cell, CellDied, CellStuck
 from sandbox.cores import CORES, available
 from sandbox.pool import Kind, Pool
 
@@ -26,6 +26,8 @@ class CellBox(ABC):
 
     reuse = False
     """Whether a cell may serve one program after another."""
+    grace_s = GRACE_S
+    """How much longer than its wall limit a run may take before its cell counts as stuck."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
         """Hold at most `max_sandboxes` cells at once: one per core when not said."""
@@ -88,7 +90,7 @@ class CellBox(ABC):
     def _try(self, seat: "_Seat", data: bytes, limits: Limits) -> Answer | None:
         """Run a program on an input; None when its cell died."""
         try:
-            return seat.run(data, limits)
+            return seat.run(data, limits, self.grace_s)
         except CellDied:
             return None
         except CellStuck as error:
@@ -102,12 +104,12 @@ class _Seat:
         self._pool, self._kind, self._program = pool, kind, program
         self._cell: Cell | None = None
 
-    def run(self, data: bytes, limits: Limits) -> Answer:
+    def run(self, data: bytes, limits: Limits, grace_s: float) -> Answer:
         cell = self._cell = self._cell or self._pool.take(self._kind)
         try:
             if cell.program is not self._program:
                 cell.load(self._program)
-            answer = cell.run(data, limits)
+            answer = cell.run(data, limits, grace_s)
         except BaseException:  # the cell may be in the middle of an answer
             self._drop(cell)
             raise

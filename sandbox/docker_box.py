@@ -9,6 +9,8 @@ removes the container.
 import select
 import socket
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, cast
 
@@ -54,6 +56,7 @@ class DockerBox(CellBox):
         """
         self._runtime = runtime
         self._client: docker.DockerClient | None = None
+        self._removals = ThreadPoolExecutor(4, "remove")
         super().__init__(max_sandboxes)
 
     @property
@@ -69,12 +72,16 @@ class DockerBox(CellBox):
             id = str(api.create_container(kind.image, **self._container(kind))["Id"])
             try:
                 wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-                attached = api.attach_socket(id, params=wanted)
-                stream = DockerStream(client, id, attached)
+                stream = DockerStream(
+                    api.attach_socket(id, params=wanted), lambda: self._remove(id)
+                )
+            except BaseException:
+                self._remove(id)
+                raise
+            try:
                 api.start(id)
             except BaseException:
-                with suppress(Exception):
-                    api.remove_container(id, force=True)
+                stream.close()
                 raise
         return started(stream, "users")
 
@@ -93,9 +100,15 @@ class DockerBox(CellBox):
     def close(self) -> None:
         """Remove every container."""
         super().close()
+        self._removals.shutdown()
         if self._client:
             self._client.close()
             self._client = None
+
+    @property
+    def alive(self) -> int:
+        """How many containers there are, those being started not counted."""
+        return self._pool.alive
 
     def _engine(self) -> docker.DockerClient:
         """Return the client; the first call also removes what killed processes left behind."""
@@ -103,6 +116,21 @@ class DockerBox(CellBox):
             self._client = connect()
             remove_orphans(self._client)
         return self._client
+
+    def _remove(self, id: str) -> None:
+        """Have a container removed, in the background: a stuck engine must not hold a run up.
+
+        Its judge has ended by then, for its stream is closed, and the engine removes it for that;
+        this is for the judge that does not notice.
+        """
+        try:
+            self._removals.submit(self._remove_now, id)
+        except RuntimeError:  # at the interpreter's end no thread takes work any more
+            self._remove_now(id)
+
+    def _remove_now(self, id: str) -> None:
+        with suppress(Exception):
+            cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
     def _container(self, kind: Kind) -> dict[str, Any]:
         """Return how the container is created."""
@@ -144,9 +172,9 @@ class DockerBox(CellBox):
 class DockerStream:
     """The stream of a judge that is the first process of a container."""
 
-    def __init__(self, client: docker.DockerClient, id: str, attached: Any) -> None:
-        """Talk over docker-py's attached stream to the container with this id."""
-        self._client, self._id, self._attached = client, id, attached
+    def __init__(self, attached: Any, remove: Callable[[], None]) -> None:
+        """Talk over docker-py's attached stream; `remove` gets rid of the container."""
+        self._attached, self._remove = attached, remove
         self._socket: socket.socket = getattr(attached, "_sock", attached)
         self._raw = bytearray()
         self._said = b""
@@ -175,10 +203,10 @@ class DockerStream:
     def close(self) -> None:
         """Remove the container and close each layer of its stream."""
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
-            with suppress(Exception):
-                layer.close()
-        with suppress(Exception):
-            self._client.api.remove_container(self._id, force=True, v=True)
+            if layer:
+                with suppress(OSError, ValueError):  # some are closed by the one before
+                    layer.close()
+        self._remove()
 
     def _exactly(self, size: int, deadline: float) -> bytes:
         while len(self._raw) < size:
