@@ -58,11 +58,13 @@ class Graded:
 
     def __str__(self) -> str:
         mean = "-" if self.mean is None else f"{self.mean:.4f}"
-        rate = self.now / self.seconds if self.seconds else 0.0
+        now = "none of them now"
+        if self.now and self.seconds:
+            rate = f"{self.now / self.seconds:.1f} problems/s"
+            now = f"{self.now} of them now, in {self.seconds:.1f} s ({rate})"
         return (
             f"{self.replies - self.unscored} of {self.replies} graded, mean value {mean}, "
-            f"{self.unscored} unscored; {self.now} of them now, in {self.seconds:.1f} s "
-            f"({rate:.1f} problems/s), {self.where}."
+            f"{self.unscored} unscored; {now}, {self.where}."
         )
 
 

@@ -34,7 +34,7 @@ def show_suites(suites: Mapping[str, Suite[Any]], name: str | None) -> str:
         ("data", suite.data_revision),
         ("dates", suite.dates),
         ("splits", ", ".join(suite.splits)),
-        ("box", "needed" if suite.needs_box else "not needed"),
+        ("box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"),
         ("publishable", "yes" if suite.publishable else "no"),
     )
     return "\n".join(
