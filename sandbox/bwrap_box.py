@@ -216,7 +216,10 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return the read-only parts: /usr, the linker's cache and the interpreter's own tree."""
+    """Return the read-only parts: /usr, the linker's cache, the interpreter and its libraries.
+
+    Not the interpreter's whole folder, which may be somebody's home.
+    """
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -226,7 +229,11 @@ def _system(python: Path) -> list[str]:
             argv += ["--ro-bind-try", str(path), str(path)]
     argv += _bind("--ro-bind-try", Path("/etc/ld.so.cache"))
     home = python.parent.parent
-    return argv if home.is_relative_to("/usr") else [*argv, *_bind("--ro-bind", home)]
+    if home != Path("/") and not home.is_relative_to("/usr"):
+        argv += _bind("--ro-bind", python)
+        for name in ("lib", "lib64"):
+            argv += _bind("--ro-bind-try", home / name)
+    return argv
 
 
 def _bind(how: str, path: Path) -> list[str]:

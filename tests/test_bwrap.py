@@ -131,6 +131,14 @@ def test_nothing_of_the_machine_is_there_but_python(box: BwrapBox) -> None:
     assert set(top.split()) <= allowed
     assert (etc, tmp) == ("ld.so.cache", "")
     assert devices == "fd full null random shm stderr stdin stdout urandom zero"
+    beside = {one.name for one in Path(host_python()).parents[1].iterdir()} - {
+        "bin",
+        "lib",
+        "lib64",
+    }
+    if not host_python().is_relative_to("/usr"):
+        home = host_python().parents[1]
+        assert printed(box, attempts(*(f"os.stat({str(home / one)!r})" for one in beside))) == []
     outside = [
         f"os.listdir({path!r})" for path in ("/var", "/run", "/home", "/sys", "/proc/1/root")
     ]
