@@ -20,10 +20,9 @@ SUBPROCESS = "subprocess"
 DOCKER = "docker"
 
 NO_ENGINE = (
-    "No container engine answers, and programs that models wrote are not run without one unless "
-    "you say so: start one (Docker 24 or newer; then podium sandbox build, and podium doctor "
-    "--box docker says what is still missing), or name --box bwrap (namespaces), or --box "
-    "subprocess (limits only: programs can reach your files and your network)."
+    "Model-written programs run in --box docker unless another is named, and it cannot be had: "
+    "{why} (Or name --box bwrap, for namespaces, or --box subprocess, for limits only: there "
+    "programs can reach your files and your network.)"
 )
 
 DIGITS = 12
@@ -59,8 +58,8 @@ class Boxes:
     """Name and programs at once (None: as many as there are cores) -> box."""
     describe: Callable[[Any, str], Any]
     """Box and image -> an object with the fields of `BoxFacts`; says what is missing."""
-    engine: Callable[[], bool]
-    """Whether a container engine answers."""
+    engine: Callable[[], str]
+    """Why no container engine can be used, in a sentence; empty when one answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +113,10 @@ def chosen_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
     """
     if named or ours:
         return named or SUBPROCESS
-    if boxes.engine():
-        return DOCKER
-    raise UserError(NO_ENGINE)
+    why = boxes.engine()
+    if why:
+        raise UserError(NO_ENGINE.format(why=why))
+    return DOCKER
 
 
 def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[list[str], list[str]]:

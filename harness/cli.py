@@ -78,8 +78,12 @@ def boxes() -> Any:
         except sandbox.SandboxError as error:
             raise UserError(str(error)) from error
 
-    def engine() -> bool:
-        return import_module("sandbox.engine").answers()
+    def engine() -> str:
+        try:
+            import_module("sandbox.engine").connect(timeout_s=5).close()
+        except sandbox.SandboxError as error:
+            return str(error)
+        return ""
 
     return Boxes(open=open_box, describe=describe, engine=engine)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from graded import grade, values, verdicts_in, write_replies
 
-from harness.boxes import NO_ENGINE, Boxes, chosen_box
+from harness.boxes import Boxes, chosen_box
 from harness.cli import main
 from harness.errors import UserError
 from suites.practice_code import SUITE as CODE
@@ -97,17 +97,16 @@ def test_programs_run_in_docker_where_an_engine_answers_and_nowhere_by_accident(
     def never(*_: object) -> None:
         raise AssertionError("a box was opened to choose one")
 
-    def boxes(engine: bool) -> Boxes:
-        return Boxes(open=never, describe=never, engine=lambda: engine)
+    def boxes(no_engine: str) -> Boxes:
+        return Boxes(open=never, describe=never, engine=lambda: no_engine)
 
-    assert chosen_box(None, boxes(engine=True)) == "docker"
-    assert chosen_box(None, boxes(engine=True), ours=True) == "subprocess"
-    assert chosen_box("bwrap", boxes(engine=False)) == "bwrap"
-    with pytest.raises(UserError) as refusal:
-        chosen_box(None, boxes(engine=False))
-    assert str(refusal.value) == NO_ENGINE
-    assert "--box bwrap" in NO_ENGINE
-    assert "--box subprocess" in NO_ENGINE
+    assert chosen_box(None, boxes("")) == "docker"
+    assert chosen_box(None, boxes("It is down."), ours=True) == "subprocess"
+    assert chosen_box("bwrap", boxes("It is down.")) == "bwrap"
+    with pytest.raises(UserError, match=r"cannot be had: It is down\.") as refusal:
+        chosen_box(None, boxes("It is down."))
+    assert "--box bwrap" in str(refusal.value)
+    assert "--box subprocess" in str(refusal.value)
 
 
 def test_a_foreign_file_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,6 +132,17 @@ def wait_for_rows(out: Path, rows: int) -> None:
     while not out.exists() or out.read_bytes().count(b"\n") < rows:
         assert time.monotonic() < deadline, "no verdict came"
         time.sleep(0.05)
+
+
+def test_an_engine_that_is_not_there_is_named_with_the_ways_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    write_replies(tmp_path / "replies.jsonl", [(CODE.load("eval")[0].id, "?")])
+    said = complaint(capsys, grade(tmp_path, "practice-code"))
+    assert "nobody.sock" in said
+    assert "--box bwrap" in said
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])

@@ -24,12 +24,12 @@ class Cupboard:
 
     image_id: str = "sha256:aaa"
     missing: str = ""
-    engine: bool = True
+    no_engine: str = ""
     diary: list[str] = field(default_factory=list[str])
 
     @property
     def boxes(self) -> Boxes:
-        return Boxes(open=self.open, describe=self.describe, engine=lambda: self.engine)
+        return Boxes(open=self.open, describe=self.describe, engine=lambda: self.no_engine)
 
     def open(self, name: str, most: int | None) -> Any:
         self.diary.append(f"open {name} {most}")
@@ -94,8 +94,8 @@ def test_a_box_that_lacks_its_image_is_refused_before_the_first_call(tmp_path: P
 
 
 def test_without_an_engine_a_run_that_names_no_box_is_refused(tmp_path: Path) -> None:
-    cupboard = Cupboard(engine=False)
-    with pytest.raises(UserError, match="No container engine answers"):
+    cupboard = Cupboard(no_engine="No engine answers at nowhere: start it.")
+    with pytest.raises(UserError, match="cannot be had: No engine answers at nowhere: start it"):
         run_boxed(tmp_path / "run", cupboard)
     assert run_boxed(tmp_path / "run", cupboard, box="bwrap")
 

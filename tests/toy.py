@@ -152,7 +152,7 @@ def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None) -> Catal
         systems=SYSTEMS,
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
-        boxes=boxes or Boxes(lambda *_: None, lambda *_: None, lambda: False),
+        boxes=boxes or Boxes(lambda *_: None, lambda *_: None, lambda: ""),
     )
 
 
