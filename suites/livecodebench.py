@@ -20,8 +20,8 @@ from inspect_ai.scorer import grouped, mean, stderr
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.suite import Split
-from harness.task import as_task
-from sandbox import IMAGE, Box, open_box
+from sandbox import IMAGE, Box
+from suites.boxed import boxed_task
 from suites.fetch import Source, sources
 from suites.livecodebench_forms import raw_rows
 from suites.livecodebench_hub import pinned_index
@@ -188,13 +188,11 @@ def livecodebench(
     """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, inclusive.
 
     Besides pass@1 it reports pass@5 and pass@10 where there are as many epochs, and pass@1 by
-    difficulty and by platform. Whoever lets a model's programs run says where (-T box=docker).
+    difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
+    does), or in one of podium's (-T box=docker).
     """
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
-    opened = open_box(box) if box else None
-    return with_breakdown(
-        as_task(suite, split=split, limit=limit, epochs=epochs, box=opened), epochs
-    )
+    return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)
 
 
 def with_breakdown(made: Task, epochs: int) -> Task:
@@ -209,7 +207,9 @@ def with_breakdown(made: Task, epochs: int) -> Task:
     by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
     return Task(
         dataset=made.dataset,
+        setup=made.setup,
         solver=made.solver,
+        sandbox=made.sandbox,
         scorer=made.scorer,
         metrics=[mean(), stderr(), by_topic, by_platform],
         epochs=Epochs(epochs, reducers),

@@ -5,8 +5,8 @@ from inspect_ai import Task, task
 from harness.answers import code
 from harness.records import Grade, Question
 from harness.suite import Split
-from harness.task import as_task
-from sandbox import IMAGE, Box, open_box
+from sandbox import IMAGE, Box
+from suites.boxed import boxed_task
 from suites.practice import Draft, PracticeSuite
 from suites.practice_code_lists import LISTS
 from suites.practice_code_numbers import NUMBERS
@@ -63,17 +63,11 @@ def practice_code(
     box: str | None = None,
     max_sandboxes: int | None = None,
 ) -> Task:
-    """Generated programming problems; splits train, validation and eval; runs programs in `box`.
+    """Generated programming problems; splits train, validation and eval.
 
-    Whoever lets a model's programs run says where (-T box=docker): there is no default. At most
-    `max_sandboxes` programs run at once (all cores).
+    Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
+    (-T box=docker); at most `max_sandboxes` run at once (all cores).
     """
-    opened = open_box(box, max_sandboxes) if box else None
-    return as_task(
-        SUITE,
-        split=split,
-        limit=limit,
-        epochs=epochs,
-        box=opened,
-        max_sandboxes=max_sandboxes,
+    return boxed_task(
+        SUITE, box, split=split, limit=limit, epochs=epochs, max_sandboxes=max_sandboxes
     )

@@ -157,9 +157,11 @@ def test_inspect_finds_the_questions_of_every_practice_task() -> None:
     assert len(practice_code(split="validation", limit=3, box="subprocess").dataset) == 3
 
 
-def test_no_program_runs_under_inspect_unless_a_box_is_named() -> None:
-    with pytest.raises(UserError, match=r"name a sandbox with --box, .* -T box=subprocess"):
-        practice_code(split="validation", limit=3)
+def test_under_inspect_programs_run_in_its_docker_sandbox_unless_a_box_is_named() -> None:
+    asked = practice_code(split="validation", limit=3).sandbox
+    assert asked
+    assert (asked.type, str(asked.config).endswith("sandbox/compose.yaml")) == ("docker", True)
+    assert practice_code(split="validation", limit=3, box="subprocess").sandbox is None
 
 
 # The diary of opened exams.

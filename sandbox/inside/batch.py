@@ -1,0 +1,127 @@
+"""All runs of a program in one go, for sandboxes that can execute a command and nothing else.
+
+There is no stream to talk over in an Inspect sandbox: a command is given its standard input at once
+and says something when it has ended. So the frames of judge.py come all together, after a line that
+says when to stop, and the answers go out together, as one line of JSON and then text: what they are
+is cut off nowhere and survives any terminal.
+"""
+
+import base64
+import json
+import os
+import sys
+import time
+import zlib
+from contextlib import suppress
+from typing import Any
+
+from sandbox.inside.judge import SITE, Judge, write_all
+from sandbox.inside.modes import FIRST_USER, MODES, Mode, Users
+from sandbox.inside.runs import Ended, Run
+
+MEMORY_LIMITS = (
+    "/sys/fs/cgroup/memory.max",  # cgroup v2
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",  # cgroup v1
+)
+
+
+class Batch(Judge):
+    """A judge that keeps its answers and stops where its host would probably ask no further."""
+
+    def __init__(self, mode: Mode, source: int) -> None:
+        """Take frames from `source`."""
+        super().__init__(mode, source, os.memfd_create("answers"))
+        self.order: dict[str, Any] = self.read_line()
+        self.until = time.monotonic() + self.order["seconds"]
+        if isinstance(mode, Users) and memory_limit() > self.order["memory_bytes"]:
+            mode.counted = False  # no cgroup stops the program in time: add up what it holds
+
+    def write_outcome(self, run: Run) -> None:
+        """Keep how a run ended; Ended when that is enough for now."""
+        failed = bool(run.status) or run.exit_code != 0
+        super().write_outcome(run)
+        size = os.lseek(self.sink, 0, os.SEEK_CUR)
+        if (
+            not run.clean
+            or (failed and not self.order["past_failures"])
+            or size >= self.order["most_bytes"]
+            or time.monotonic() >= self.until
+        ):
+            raise Ended
+
+    def finish(self) -> bytes:
+        """End what still runs; return the answers."""
+        with suppress(Ended):
+            self.end_lasting()
+        return os.pread(self.sink, os.lseek(self.sink, 0, os.SEEK_CUR), 0)
+
+
+def refusal() -> str:
+    """Return what this sandbox does not let the judge do; empty when it can judge.
+
+    It is tried, not read off a list of capabilities, for a user namespace may lack users, too.
+    """
+    hold, release = os.pipe()
+    hear, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(release)
+        os.write(tell, switched().encode())
+        os.read(hold, 1)
+        os._exit(0)
+    os.close(tell)
+    problem = os.read(hear, 1000).decode()
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        problem = problem or f"it may not signal another user's process ({error.strerror})"
+    os.close(release)
+    os.waitpid(pid, 0)
+    return problem.strip()
+
+
+def switched() -> str:
+    """Become the user of a program; return why that failed, a blank when it did not."""
+    try:
+        os.setgroups([])
+        os.setresgid(FIRST_USER, FIRST_USER, FIRST_USER)
+        os.setresuid(FIRST_USER, FIRST_USER, FIRST_USER)
+    except OSError as error:
+        return f"as user {os.getuid()} it may not switch users ({error.strerror})"
+    return " "
+
+
+def memory_limit() -> float:
+    """Return how much memory this sandbox may use, in bytes; infinity when nothing says."""
+    for path in MEMORY_LIMITS:
+        with suppress(OSError, ValueError), open(path, "rb") as file:  # noqa: PTH123
+            return float(file.read())
+    return float("inf")
+
+
+def lack(order: dict[str, Any]) -> str:
+    """Return what this sandbox lacks for the runs that are ordered; empty when nothing."""
+    most = memory_limit()
+    if most < order["program_bytes"]:
+        return f"it has {most / 2**20:.0f} MiB of memory, less than one program may use"
+    return ""
+
+
+def main(mode: str, source: int, sink: int) -> None:
+    """Run what `source` orders until the batch ends, then say everything to `sink`."""
+    if os.path.isdir(SITE):  # noqa: PTH112
+        sys.path.append(SITE)
+    problem = refusal()
+    answers = b""
+    if not problem:
+        judge = Batch(MODES[mode](), source)
+        problem = lack(judge.order)
+        with suppress(Ended, BrokenPipeError):
+            if not problem:
+                judge.serve()
+        answers = judge.finish()
+    while os.read(source, 1 << 20):
+        pass  # whoever still writes to us would fail if we ended first
+    head = {"podium": "batch", "problem": problem, "bytes": len(answers)}
+    write_all(sink, json.dumps(head).encode() + b"\n")
+    write_all(sink, base64.encodebytes(zlib.compress(answers, 1)))  # in lines: logs show the first

@@ -1,0 +1,298 @@
+"""The Inspect way: a code task's programs run in the sandbox that Inspect made for the sample.
+
+Under `inspect eval suites/practice_code` nothing of podium's is running, so unless a box is named
+(`-T box=docker`) the task asks for Inspect's docker sandbox with the limits of compose.yaml, and
+`--sandbox` changes that to any provider: `--sandbox k8s`, `--sandbox docker:mine/compose.yaml`.
+`podium run` has boxes of its own, several times as fast; this one cannot be named there.
+
+Into the sandbox goes the judge that runs in every box (sandbox/inside), as one command per program:
+its standard input has the program and the inputs, its output every outcome. Expected outputs stay
+here. The judge has to be root with the capabilities SETUID, SETGID and KILL, so that each run gets
+a user of its own; where it is not, nothing is graded. A solver that itself works in the sandbox as
+root could replace the judge: keep it in another one.
+"""
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib import resources
+from typing import Any, cast
+
+import anyio.from_thread
+from inspect_ai.util import (
+    ExecResult,
+    SandboxEnvironment,
+    override_sandbox_output_limit,
+    registry_info,
+    sandbox,
+)
+
+from sandbox import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
+from sandbox.cell_box import TWICE
+from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS, sources
+from sandbox.cores import CORES
+from sandbox.docker_box import SLACK_BYTES
+
+FIRST_S, GROWTH = 2.0, 4.0
+"""How long the first command of a program goes on with tests (seconds), and how much longer each
+further one: a program that fails its first tests costs little more than these."""
+
+GRACE_S = 60.0
+"""How long a command may take beyond what its runs may."""
+
+INPUT_BYTES = 16 << 20
+"""Inputs that one command is given, unless a single one is larger."""
+
+ANSWER_BYTES = 16 << 20
+"""A command stops when its answers have this size."""
+
+MOST_BYTES = 80 << 20
+"""More than the answers of any command: the size at which it stops and the outputs of one run."""
+
+_BATCH_BOOT = BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
+COMMAND = ["python3", *(_BATCH_BOOT if flag is BOOT else flag for flag in PYTHON_FLAGS)]
+
+NO_SANDBOX = (
+    "No sandbox was named to run programs in: name one of Inspect's (--sandbox docker) or one of "
+    "podium's (-T box=docker)."
+)
+NO_ISOLATION = (
+    "Inspect's local sandbox isolates nothing, so it runs no programs that models wrote: name "
+    "--sandbox docker, or -T box=subprocess if that is what you want."
+)
+NOT_ALLOWED = (
+    "The {name} sandbox cannot judge programs: {problem}. The judge needs to be root with the "
+    "capabilities SETUID, SETGID and KILL and 1216 MiB of memory, as podium's sandbox/compose.yaml "
+    "gives it."
+)
+NO_PYTHON = (
+    "The {name} sandbox has no `python3` of version 3.11 or newer, which judging programs needs: "
+    "use the image of podium's sandbox/compose.yaml (podium sandbox build makes it)."
+)
+
+
+class _Died(Exception):
+    """The judge was killed, by the program or with its sandbox."""
+
+
+class _Lost(_Died):
+    """The judge's output is not there: that is no program's doing."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Inputs that have been taken and not been answered yet."""
+
+    more: Iterator[bytes]
+    held: list[bytes] = field(default_factory=list[bytes])
+
+    def chunk(self) -> list[bytes]:
+        """Return the next inputs, at least one where there is one."""
+        size = sum(len(data) for data in self.held)
+        while size < INPUT_BYTES and (data := next(self.more, None)) is not None:
+            self.held.append(data)
+            size += len(data)
+        return list(self.held)
+
+    def answered(self, count: int) -> None:
+        """Drop inputs that need not be given again."""
+        del self.held[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What one command is asked to do, the inputs apart."""
+
+    program: Program
+    limits: Limits
+    seconds: float = math.inf
+    past_failures: bool = False
+
+    def frames(self, inputs: Iterable[bytes]) -> bytes:
+        """Return the standard input of the command: boot order, batch order, program, inputs."""
+        judge = resources.files("sandbox.inside") / "batch.py"
+        modules = {**sources(), "batch": judge.read_text(encoding="utf-8")}
+        boot = json.dumps({"mode": "users", "sources": modules}).encode()
+        order = {
+            "seconds": min(self.seconds, 1e9),
+            "past_failures": self.past_failures,
+            "most_bytes": ANSWER_BYTES,
+            "program_bytes": self.limits.memory_bytes,
+            "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
+        }
+        source = self.program.source.encode("utf-8", errors="replace")
+        load = {
+            "program": len(source),
+            "runner": self.program.runner,
+            "entry": self.program.entry,
+        }
+        parts = [b"%10d" % len(boot), boot, _line(order), b'{"facts": 0}\n', _line(load), source]
+        for data in inputs:
+            parts += [_line({"run": len(data), **asdict(self.limits)}), data]
+        return b"".join(parts)
+
+    def timeout_s(self, inputs: int) -> int:
+        """Return how long the command may take: all runs, or those until it stops and one more."""
+        runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
+        return math.ceil(runs_s + GRACE_S)
+
+
+class InspectBox:
+    """The sandbox of the sample that is being graded; a `Box`, inside a running eval only.
+
+    It takes inputs ahead, up to 16 MiB of them, and it ignores `Program.image`: the sandbox has the
+    image that it has.
+    """
+
+    @property
+    def name(self) -> str:
+        """`inspect:docker`, `inspect:k8s`, ...; SandboxError without a sandbox that isolates."""
+        try:
+            made: object = sandbox().as_type(cast(Any, SandboxEnvironment))
+        except ProcessLookupError:
+            raise SandboxError(NO_SANDBOX) from None
+        provider = registry_info(type(made)).name.rpartition("/")[2]
+        if provider == "local":
+            raise SandboxError(NO_ISOLATION)
+        return f"inspect:{provider}"
+
+    def run(
+        self,
+        program: Program,
+        inputs: Iterable[bytes],
+        limits: Limits = Limits(),  # noqa: B008
+        *,
+        alone: bool = False,
+    ) -> Generator[Outcome]:
+        """Yield one outcome per input; see `sandbox.box.Box.run`."""
+        waiting = _Waiting(iter(inputs))
+        one_process = program.runner == "official"
+        job = _Job(program, limits, math.inf if one_process else FIRST_S)
+        while chunk := waiting.chunk():
+            outcomes, clean = self._outcomes(job, chunk, alone)
+            waiting.answered(len(outcomes))
+            yield from outcomes
+            if not clean and waiting.chunk():
+                raise SandboxError(
+                    f"A program left something in its {self.name} sandbox that cannot be removed."
+                )
+            failed = any(one.status != "exited" or one.exit_code for one in outcomes)
+            job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)
+
+    def facts(self, image: str = IMAGE) -> BoxFacts:
+        """Say what programs run on; SandboxError names what the sandbox lacks."""
+        try:
+            said, _ = self._ask(_Job(Program(""), Limits()), [])
+        except _Died as error:
+            raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
+        return BoxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+
+    def close(self) -> None:
+        """Do nothing: the sandbox is Inspect's."""
+
+    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> tuple[list[Outcome], bool]:
+        """Return the outcomes of the first inputs, at least one, and whether all is clean.
+
+        A judge that dies is asked again, alone and for one input; if it dies of that too, and the
+        sandbox lives, it was the program.
+        """
+        try:
+            with CORES.all() if alone else CORES.one():
+                return _outcomes(self._ask(job, chunk)[1])
+        except _Died:
+            pass
+        try:
+            with CORES.all():
+                return _outcomes(self._ask(job, chunk[:1])[1])
+        except _Lost as error:
+            raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
+        except _Died:
+            self.facts()
+            return [TWICE.outcome], True
+
+    def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
+        """Run the judge once; return the facts it says and its answers."""
+        asked = partial(_execute, self.name, job.frames(inputs), job.timeout_s(len(inputs)))
+        result = anyio.from_thread.run(asked)
+        if not result.success:
+            raise _failure(self.name, result)
+        answers = _answers(self.name, result.stdout)
+        _, _, answers = answers.partition(b"\n")  # the judge is ready
+        said, _, answers = answers.partition(b"\n")
+        return json.loads(said), answers
+
+
+async def _execute(name: str, data: bytes, timeout_s: int) -> ExecResult[str]:
+    """Execute the judge in the sample's sandbox; SandboxError for whatever the provider raises."""
+    try:
+        with override_sandbox_output_limit(MOST_BYTES, "exec"):
+            return await sandbox().exec(
+                COMMAND, input=data, env=ENVIRONMENT, timeout=timeout_s, timeout_retry=False
+            )
+    except TimeoutError:
+        raise SandboxError(f"The {name} sandbox did not answer in {timeout_s} s.") from None
+    except Exception as error:  # every provider has errors of its own
+        raise SandboxError(f"The {name} sandbox failed: {error}") from error
+
+
+def _failure(name: str, result: ExecResult[str]) -> Exception:
+    """Return what a command that failed stands for."""
+    said = (result.stderr or result.stdout).strip()
+    if result.returncode in (126, 127) or "option -P" in said or "option: -P" in said:
+        return SandboxError(NO_PYTHON.format(name=name))
+    if result.returncode < 0 or result.returncode > 128:
+        return _Died(f"its judge was killed ({result.returncode})")
+    last = said.splitlines()[-1] if said else f"code {result.returncode}"
+    return SandboxError(f"The judge failed in the {name} sandbox: {last}")
+
+
+def _answers(name: str, text: str) -> bytes:
+    """Return the answers that the judge's output stands for."""
+    head, _, rest = text.partition("\n")
+    try:
+        order = json.loads(head)
+        answers = zlib.decompressobj().decompress(base64.b64decode(rest), MOST_BYTES)
+    except (ValueError, zlib.error):
+        raise _Lost("what its judge said is not there") from None
+    if order["problem"]:
+        raise SandboxError(NOT_ALLOWED.format(name=name, problem=order["problem"]))
+    if len(answers) != order["bytes"]:
+        raise SandboxError(f"The {name} sandbox cut off what the judge said.")
+    return answers
+
+
+def _outcomes(answers: bytes) -> tuple[list[Outcome], bool]:
+    """Return the outcomes in the judge's answers, and whether its last run left nothing."""
+    found: list[Outcome] = []
+    clean, place = True, 0
+    while place < len(answers):
+        end = answers.index(b"\n", place)
+        header = json.loads(answers[place:end])
+        place, clean = end + 1, header["clean"]
+        parts: list[bytes] = []
+        for name in ("stdout", "stderr", "result"):
+            parts.append(answers[place : place + header[name]])
+            place += header[name]
+        stdout, stderr, result = parts
+        found.append(
+            Outcome(
+                header["status"],
+                header["exit_code"],
+                stdout,
+                stderr,
+                result,
+                header["cpu_s"],
+                header["wall_s"],
+            )
+        )
+    if not found:
+        raise _Died("its judge answered nothing")
+    return found, clean
+
+
+def _line(order: dict[str, Any]) -> bytes:
+    return json.dumps(order).encode() + b"\n"
