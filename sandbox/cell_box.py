@@ -58,10 +58,12 @@ class CellBox(ABC):
         kind = Kind(program.image, limits.memory_bytes, limits.processes)
         with closing(_Seat(self._pool, kind, program)) as seat:
             for data in inputs:
+                seat.take()
                 with CORES.all() if alone else CORES.one():
                     answer = self._try(seat, data, limits)
                 if answer is None:
                     self.check()
+                    seat.take(fresh=True)
                     with CORES.all():
                         answer = self._try(seat, data, limits)
                 if answer is None:
@@ -104,8 +106,14 @@ class _Seat:
         self._pool, self._kind, self._program = pool, kind, program
         self._cell: Cell | None = None
 
+    def take(self, *, fresh: bool = False) -> None:
+        """Hold a cell, before a core is held: whoever holds a core waits for nobody's cell."""
+        if self._cell is None:
+            self._cell = self._pool.take(self._kind, fresh=fresh)
+
     def run(self, data: bytes, limits: Limits, grace_s: float) -> Answer:
-        cell = self._cell = self._cell or self._pool.take(self._kind)
+        cell = self._cell
+        assert cell
         try:
             if cell.program is not self._program:
                 cell.load(self._program)

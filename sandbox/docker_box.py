@@ -38,7 +38,8 @@ SLACK_BYTES = 192 << 20
 OWN_PROCESSES = 8
 """The judge, its zygote and what sweeps, beyond a program's processes."""
 
-TMPFS = "size=64m,mode=1777,nosuid,nodev,noexec"
+TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
+"""Without a limit on files, a million empty ones would keep the judge busy removing them."""
 
 HEADER_BYTES = 8
 """Before each piece of an attached stream: which stream, three zeros, four bytes of length."""
@@ -153,8 +154,7 @@ class DockerBox(CellBox):
             "auto_remove": True,
             "network_mode": "none",
             "read_only": True,
-            "tmpfs": {"/tmp": TMPFS},
-            "shm_size": 64 << 20,
+            "tmpfs": {"/tmp": TMPFS, "/dev/shm": TMPFS},
             "cap_drop": ["ALL"],
             "cap_add": list(CAPABILITIES),
             "security_opt": ["no-new-privileges:true"],

@@ -39,9 +39,12 @@ class Pool:
         self._closed = False
         self._changed = threading.Condition()
 
-    def take(self, kind: Kind) -> Cell:
-        """Return an idle cell of a kind, or a new one; waits while too many are handed out."""
-        cell, evicted = self._reserve(kind)
+    def take(self, kind: Kind, *, fresh: bool = False) -> Cell:
+        """Return an idle cell of a kind, or a new one; waits while too many are handed out.
+
+        A `fresh` one has not been waiting: what ended its predecessor may have ended that one too.
+        """
+        cell, evicted = self._reserve(kind, fresh)
         if evicted:
             evicted.close()
         cell = cell or self._begin(kind, held=1)
@@ -87,12 +90,12 @@ class Pool:
         with self._changed:
             return len(self._cells)
 
-    def _reserve(self, kind: Kind) -> tuple[Cell | None, Cell | None]:
+    def _reserve(self, kind: Kind, fresh: bool) -> tuple[Cell | None, Cell | None]:
         """Wait for a place; return an idle cell, or none and the one that makes room for a new."""
         with self._changed:
             while not self._closed:
                 if self._held < self._most:
-                    known = next((one for one in self._idle if one[0] == kind), None)
+                    known = next((one for one in self._idle if one[0] == kind and not fresh), None)
                     room = self._count < self._bound
                     if known or room or self._idle:
                         taken = known or (None if room else self._idle[0])

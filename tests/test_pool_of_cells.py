@@ -129,3 +129,13 @@ def test_a_closed_pool_has_no_cells_and_gives_none() -> None:
     pool.give_back(KIND, cell)
     assert waiting == ["The sandbox has been closed."]
     assert pool.alive == 0
+
+
+def test_a_fresh_cell_is_no_idle_one() -> None:
+    pool = Pool(Starts(), most=1, reuse=True)
+    idle = pool.take(KIND)
+    pool.give_back(KIND, idle)
+    fresh = pool.take(KIND, fresh=True)
+    assert fresh is not idle
+    assert pool.alive == 1
+    pool.close()
