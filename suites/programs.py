@@ -1,82 +1,35 @@
-"""Judge one program on hidden tests, in a box.
+"""Judge one program on hidden tests, in a box, by one of two sets of rules.
 
-The program runs in the box; its output is compared here, outside, so it never sees what is expected
-of it. Standard-input tests get a fresh process each. Functional tests (a method of `class
-Solution`) run one after another in one process, as in the official LiveCodeBench grader; what the
-method returns comes back on a channel that the program's own printing does not touch.
-
-The comparison is LiveCodeBench's (github.com/LiveCodeBench/LiveCodeBench @28fef95,
-lcb_runner/evaluation/testing_util.py). Unlike there, a program runs as a real process with real
-descriptors, and its limit is CPU time: the official mocks fail some correct programs, and wall
-time makes verdicts depend on the load of the machine.
+`real`, the default: every test is a fresh process with real descriptors, limited in CPU time, so
+that the load of the machine does not decide. `official`: as LiveCodeBench's published evaluator
+runs it (sandbox/inside/official.py), which fails some correct programs; it exists to be shown next
+to the first. Both compare by the same rules (comparison.py), and both compare here: a box is never
+told what is expected, so a program can neither find nor forge it.
 """
 
 import json
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from decimal import Decimal, InvalidOperation
-from typing import Any, Literal, cast
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
-from sandbox import PYTHON, Box, Limits, Outcome
+from sandbox import IMAGE, Box, Limits, Outcome, Program
+from suites.verdicts import CaseResult, Verdict, officially, really
 
-Verdict = Literal["pass", "wrong answer", "time limit", "memory limit", "runtime error", "not run"]
+Rules = Literal["real", "official"]
 
-LIMITS = Limits(cpu_s=6.0, wall_s=18.0)
-"""Per test: the official six seconds, as CPU time, with a generous wall limit."""
+LIMITS = Limits()
+"""Per test: the official six seconds, as CPU time, with a wall limit of three times as much. The
+memory limit is ours under both rules: the published evaluator has none."""
 
-HEADER = """\
-import sys
-from bisect import *
-from collections import *
-from functools import *
-from heapq import *
-from itertools import *
-from math import *
-from string import *
-from typing import *
-sys.setrecursionlimit(50000)
-"""
-"""Names that LeetCode provides; the official grader's header, less what few programs use."""
+NEAR = 0.2
+"""A time within this fraction of its limit might fall on either side of it another time."""
 
-ISOLATED = (PYTHON, "-I", "-S")
-"""No environment, no user site, no installed packages: a verdict must not depend on what happens to
-be installed here. It also starts about four times faster than with `site`."""
+OFFICIAL_S = 6
+"""The published evaluator's limit per test, in real time; kept by the program's own process."""
 
-LAUNCHER = """\
-import builtins, sys
-builtins.exit = builtins.quit = sys.exit
-with open("solution.py", encoding="utf-8") as file:
-    code = compile(file.read(), "solution.py", "exec")
-sys.argv = ["solution.py"]
-exec(code)
-"""
-"""Runs inside the box: the program as `__main__`, with the two names that `site` would add."""
-
-DRIVER = """\
-import builtins, json, os, signal, sys
-builtins.exit = builtins.quit = sys.exit
-channel = os.fdopen(os.dup(1), "w")
-null = os.open(os.devnull, os.O_RDWR)
-lines = iter(sys.stdin.read().splitlines())
-os.dup2(null, 0)
-os.dup2(null, 1)
-order = json.loads(next(lines))
-space = {"__name__": "solution"}
-signal.setitimer(signal.ITIMER_PROF, order["cpu_s"])
-for name in ("header.py", "solution.py"):
-    with open(name, encoding="utf-8") as file:
-        exec(compile(file.read(), name, "exec"), space)
-name = order["method"]
-method = getattr(space["Solution"](), name) if "Solution" in space else space[name]
-for line in lines:
-    signal.setitimer(signal.ITIMER_PROF, order["cpu_s"])
-    channel.write(json.dumps({"returned": method(*json.loads(line))}) + "\\n")
-    channel.flush()
-os._exit(0)
-"""
-"""Runs inside the box. It holds arguments but no expected values, so there is nothing to steal: a
-program that forges results has to know them. The profiling timer ends a slow test by signal."""
+ROOM_BYTES = 1 << 16
+"""What a program may print beyond twice what is expected, where that passes the output limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +55,45 @@ class ProgramTests:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of a program: one verdict per test, `not run` after the first failure."""
+    """What became of a program: one result per test, in the order of the tests."""
 
-    verdicts: tuple[Verdict, ...]
-    cpu_s: float
-    """CPU time of all the tests that ran."""
+    results: tuple[CaseResult, ...]
+    margin: float
+    """Largest time of a test that ran, as a part of its limit: CPU time, or real time under the
+    official rules."""
+    reruns: int = 0
+    """Tests that came near the time limit and were run again, alone; the second time counts."""
+    rerun_s: float = 0.0
+    """Real time of the reruns, in seconds."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """One verdict per test; `not run` for those after the first failure."""
+        return tuple(result.verdict for result in self.results)
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of all the tests that ran, reruns apart."""
+        return sum(result.cpu_s for result in self.results)
 
     @property
     def passed(self) -> bool:
-        """True when there are tests and every one passed."""
-        return bool(self.verdicts) and all(verdict == "pass" for verdict in self.verdicts)
+        """True when every test passed; there is at least one."""
+        return all(verdict == "pass" for verdict in self.verdicts)
+
+    @property
+    def fragile(self) -> bool:
+        """True when a test came so near the time limit that another machine might judge else."""
+        return 1 - NEAR <= self.margin <= 1 + NEAR
 
     @property
     def summary(self) -> str:
         """Return, for people, how far the program came: `test 3 of 5: time limit`."""
-        total = len(self.verdicts)
-        for number, verdict in enumerate(self.verdicts, start=1):
-            if verdict != "pass":
-                return f"test {number} of {total}: {verdict}"
+        total = len(self.results)
+        for number, result in enumerate(self.results, start=1):
+            if result.verdict not in ("pass", "not run"):
+                note = f" ({result.note})" if result.note else ""
+                return f"test {number} of {total}: {result.verdict}{note}"
         return f"all {total} tests passed"
 
 
@@ -130,126 +104,125 @@ def read_tests(target: str) -> ProgramTests:
     return ProgramTests(cases, data["method"])
 
 
-def judge(program: str, tests: ProgramTests, box: Box, limits: Limits = LIMITS) -> Judgement:
-    """Run a program on its tests until one fails; raise SandboxError when the box fails."""
-    run = (
-        _functional(program, tests, box, limits)
-        if tests.method
-        else _stdin(program, tests, box, limits)
-    )
-    verdicts: list[Verdict] = []
-    cpu_s = 0.0
-    for verdict, used_s in run:
-        verdicts.append(verdict)
-        cpu_s += used_s
-        if verdict != "pass":
-            break
-    rest: list[Verdict] = ["not run"] * (len(tests.cases) - len(verdicts))
-    return Judgement((*verdicts, *rest), cpu_s)
+def judge(
+    program: str,
+    tests: ProgramTests,
+    box: Box,
+    limits: Limits = LIMITS,
+    *,
+    rules: Rules = "real",
+    stop_early: bool = True,
+    image: str = IMAGE,
+) -> Judgement:
+    """Run a program on its tests and compare; see the module for the two rules.
 
-
-def _stdin(
-    program: str, tests: ProgramTests, box: Box, limits: Limits
-) -> Iterator[tuple[Verdict, float]]:
-    """Run a fresh process for each test, one at a time, for as long as the caller asks."""
-    files = {"run.py": LAUNCHER.encode(), "solution.py": _encoded(program)}
-    for case in tests.cases:
-        outcome = box.run(files, (*ISOLATED, "run.py"), case.input.encode(), limits)
-        verdict = _ended(outcome)
-        if verdict == "pass" and not same_output(_decoded(outcome.stdout), case.output):
-            verdict = "wrong answer"
-        yield verdict, outcome.cpu_s
-
-
-def _functional(
-    program: str, tests: ProgramTests, box: Box, limits: Limits
-) -> Iterator[tuple[Verdict, float]]:
-    """Run all tests in one process, then compare what came back, test by test."""
-    order = json.dumps({"method": tests.method, "cpu_s": limits.cpu_s})
-    arguments = (json.dumps(_values(case.input)) for case in tests.cases)
-    files = {
-        "driver.py": DRIVER.encode(),
-        "header.py": HEADER.encode(),
-        "solution.py": _encoded(program),
-    }
-    stdin = "\n".join((order, *arguments)).encode()
-    outcome = box.run(files, (*ISOLATED, "driver.py"), stdin, _batch(limits, len(tests.cases)))
-    lines = _decoded(outcome.stdout).split("\n")[:-1]
-    for number, case in enumerate(tests.cases):
-        used_s = outcome.cpu_s if number == 0 else 0.0
-        if number < len(lines):
-            yield ("pass" if _same_value(lines[number], case.output) else "wrong answer"), used_s
-        else:
-            ended = _ended(outcome)
-            yield ("runtime error" if ended == "pass" else ended), used_s
-
-
-def _batch(limits: Limits, tests: int) -> Limits:
-    """Return the limits of one process that runs all tests; each keeps its own timer inside."""
-    return Limits(
-        cpu_s=limits.cpu_s * max(1, tests),
-        wall_s=limits.wall_s * max(1, math.ceil(tests / 4)),
-        memory_bytes=limits.memory_bytes,
-        output_bytes=limits.output_bytes,
-        processes=limits.processes,
-    )
-
-
-def _ended(outcome: Outcome) -> Verdict:
-    """Return what the way a process ended says about its program, before any comparison."""
-    if outcome.status == "timeout":
-        return "time limit"
-    if outcome.status == "memory":
-        return "memory limit"
-    if outcome.status != "exited" or outcome.exit_code != 0:
-        return "runtime error"
-    return "pass"
-
-
-def same_output(got: str, expected: str) -> bool:
-    r"""Return whether two outputs agree by the official rule: exact decimals, no tolerance.
-
-    >>> same_output("1.0 2\n", "1.00  2"), same_output("yes", "Yes"), same_output("1.0001", "1")
-    (True, False, False)
+    With `stop_early` the longest inputs come first and the first failure is the last test run; the
+    official rules keep the order and always stop. Raises SandboxError when the box fails, and
+    ValueError when the problem is at fault: it has no tests, or an expected value is no JSON.
     """
-    mine, theirs = _lines(got), _lines(expected)
-    return len(mine) == len(theirs) and all(
-        left == right or _same_numbers(left, right)
-        for left, right in zip(mine, theirs, strict=True)
-    )
+    if not tests.cases:
+        raise ValueError("The problem has no tests, so no program can be judged on it.")
+    exam = _Exam(program, tests, box, _roomy(limits, tests))
+    return exam.officially(image) if rules == "official" else exam.really(image, stop_early)
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
+@dataclass(frozen=True, slots=True)
+class _Exam:
+    """A program that sits its tests."""
+
+    source: str
+    tests: ProgramTests
+    box: Box
+    limits: Limits
+
+    def really(self, image: str, stop_early: bool) -> Judgement:
+        """Run a process per test; what came near the time limit is settled alone, at the end."""
+        program = Program(
+            self.source, "call" if self.tests.method else "script", self.tests.method, image
+        )
+        order = list(range(len(self.tests.cases)))
+        if stop_early:
+            order.sort(key=lambda index: -len(self.tests.cases[index].input))
+        found = self._sit(program, order, stop_early, alone=False)
+        near = [index for index in order if index in found and self._near(found[index])]
+        if stop_early and any(self._failed(result) for result in found.values()):
+            near = []
+        again = self._sit(program, near, stop_early, alone=True)
+        settled = found | again
+        return Judgement(
+            results=self._in_order(settled),
+            margin=max(result.cpu_s for result in settled.values()) / self.limits.cpu_s,
+            reruns=len(again),
+            rerun_s=sum(result.wall_s for result in again.values()),
+        )
+
+    def officially(self, image: str) -> Judgement:
+        """Run all tests in one process, in their order, until one fails.
+
+        The process keeps its own time per test. Where a program catches the alarm, the published
+        evaluator's limit for all tests together ends it.
+        """
+        program = Program(self.source, "official", self.tests.method, image)
+        cases = self.tests.cases
+        most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
+        limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)
+        found: dict[int, CaseResult] = {}
+        used_s = 0.0
+        with closing(self.box.run(program, self._inputs(range(len(cases))), limits)) as outcomes:
+            for index, outcome in zip(range(len(cases)), outcomes, strict=False):
+                used_s += outcome.wall_s
+                found[index] = officially(outcome, cases[index].output, used_s >= most_s)
+                if found[index].verdict != "pass":
+                    break
+        slowest_s = max(result.wall_s for result in found.values())
+        return Judgement(self._in_order(found), margin=slowest_s / OFFICIAL_S)
+
+    def _sit(
+        self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
+    ) -> dict[int, CaseResult]:
+        """Run the tests in this order; early on, a near miss is no reason to stop."""
+        if not order:
+            return {}
+        limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
+        found: dict[int, CaseResult] = {}
+        outcomes = self.box.run(program, self._inputs(order), limits, alone=alone)
+        with closing(outcomes):
+            for index, outcome in zip(order, outcomes, strict=False):
+                found[index] = self._result(index, outcome)
+                done = found[index].verdict != "pass" if alone else self._failed(found[index])
+                if stop_early and done:
+                    break
+        return found
+
+    def _result(self, index: int, outcome: Outcome) -> CaseResult:
+        method = self.tests.method is not None
+        return really(outcome, self.tests.cases[index].output, method, self.limits.cpu_s)
+
+    def _failed(self, result: CaseResult) -> bool:
+        return result.verdict != "pass" and not self._near(result)
+
+    def _near(self, result: CaseResult) -> bool:
+        """Return whether time alone decides this result, and might decide it otherwise."""
+        part = result.cpu_s / self.limits.cpu_s
+        return result.verdict in ("pass", "time limit") and 1 - NEAR <= part < 1 + NEAR
+
+    def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
+        """Yield the bytes of one input after another; none is kept."""
+        for index in order:
+            text = self.tests.cases[index].input
+            yield (_arguments(text) if self.tests.method else text).encode()
+
+    def _in_order(self, found: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
+        skipped = CaseResult("not run")
+        return tuple(found.get(index, skipped) for index in range(len(self.tests.cases)))
 
 
-def _same_numbers(left: str, right: str) -> bool:
-    try:
-        return [Decimal(token) for token in left.split()] == [
-            Decimal(token) for token in right.split()
-        ]
-    except InvalidOperation:
-        return False
+def _arguments(text: str) -> str:
+    """Return the arguments of a functional test, one JSON value per line, as one JSON list."""
+    return f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
 
 
-def _same_value(line: str, expected: str) -> bool:
-    """Return whether a result line holds the expected value: JSON values, Python equality."""
-    try:
-        result: object = json.loads(line)
-        return isinstance(result, dict) and cast("Any", result)["returned"] == json.loads(expected)
-    except (ValueError, KeyError, RecursionError):
-        return False
-
-
-def _values(text: str) -> Sequence[object]:
-    """Return the arguments of a functional test: one JSON value per line."""
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
-
-
-def _encoded(program: str) -> bytes:
-    """Return the program's bytes; lone surrogates, which no source file can hold, become `?`."""
-    return program.encode("utf-8", errors="replace")
-
-
-def _decoded(output: bytes) -> str:
-    return output.decode("utf-8", errors="replace")
+def _roomy(limits: Limits, tests: ProgramTests) -> Limits:
+    """Return limits under which a right program can print what is expected of it."""
+    longest = max(len(case.output.encode()) for case in tests.cases)
+    return replace(limits, output_bytes=max(limits.output_bytes, 2 * longest + ROOM_BYTES))
