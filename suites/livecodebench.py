@@ -8,6 +8,7 @@ A question's target is the digest of its tests; they are read from the data file
 graded, so a log stays small and can be graded again wherever that file lies.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +46,10 @@ human baseline. Statements (c) LeetCode, AtCoder, Codeforces."""
 
 PASS_AT = (5, 10)
 """The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
+
+ERROR_TYPE = re.compile(
+    r"[A-Za-z_]{1,40}(?:Error|Exception|Interrupt|Iteration)\b|killed by SIG\w+"
+)
 
 NEWEST = release_of("v6")
 
@@ -162,13 +167,26 @@ def _measured(real: Judgement, seconds: float) -> dict[str, Any]:
 def _beside(official: Judgement | None) -> dict[str, Any]:
     if official is None:
         return {}
-    return {"official": official.passed, "official_summary": official.summary}
+    return {"official": official.passed, "official_summary": _told(official)}
 
 
 def _explained(real: Judgement, official: Judgement | None) -> str:
     if official is None or official.passed == real.passed:
-        return real.summary
-    return f"{real.summary}; the published evaluator's way: {official.summary}"
+        return _told(real)
+    return f"{_told(real)}; the published evaluator's way: {_told(official)}"
+
+
+def _told(judgement: Judgement) -> str:
+    """Say how far a program came, and of what an error said its type only.
+
+    The message of an exception, or what a program prints last, may hold a hidden input.
+    """
+    total = len(judgement.results)
+    for number, result in enumerate(judgement.results, start=1):
+        if result.verdict not in ("pass", "not run"):
+            kind = ERROR_TYPE.match(result.note)
+            return f"test {number} of {total}: {result.verdict}{f' ({kind[0]})' if kind else ''}"
+    return f"all {total} tests passed"
 
 
 LIVECODEBENCH = LiveCodeBench()

@@ -194,7 +194,7 @@ def _row(line: bytes, where: str) -> Mapping[str, Any]:
 def note_places(index: Index, path: Path) -> None:
     """Make the tests of an index findable; a dictionary takes each by itself, so needs no lock."""
     for entry in index.entries:
-        PLACES[entry.digest] = Place(path=path, offset=entry.offset, length=entry.length)
+        PLACES[entry.digest] = Place(path=path.absolute(), offset=entry.offset, length=entry.length)
 
 
 # --- remembering ------------------------------------------------------------------------------

@@ -62,6 +62,25 @@ def test_a_wrong_program_is_told_by_its_first_failing_test_without_its_content(
     assert "8675309" not in f"{grade.explanation}{grade.metadata}"
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("int('x' + input())", "test 1 of 2: runtime error (ValueError)"),
+        ("import sys; sys.exit(input())", "test 1 of 2: runtime error"),
+        ("import os; os.kill(os.getpid(), 9)", "test 1 of 2: runtime error (killed by SIGKILL)"),
+        ("class SecretError(Exception): pass\nraise SecretError(input())", "(SecretError)"),
+    ],
+)
+def test_an_error_is_told_by_its_type_since_its_message_may_hold_the_input(
+    tmp_path: Path, subprocess_box: Box, program: str, said: str
+) -> None:
+    hidden = encoded([case("8675309\n", "1\n"), case("1\n", "1\n")])
+    suite = exam(tmp_path, row(public_test_cases="[]", private_test_cases=hidden))
+    grade = suite.grade(only(suite), f"```\n{program}\n```", subprocess_box)
+    assert grade.explanation.endswith(said)
+    assert "8675309" not in f"{grade.explanation}{grade.metadata}"
+
+
 def test_a_reply_without_a_program_is_wrong_and_nothing_runs(
     tmp_path: Path, subprocess_box: Box
 ) -> None:
