@@ -42,7 +42,8 @@ window of contest dates, both ends included. Official prompt, its system message
 question because a question here is one message; official extraction (the text between the last
 two lines with a fence) and comparison of outputs. The grade is the real verdict, from a true
 process with six seconds of CPU time per test; the published evaluator's way stands beside it. No
-human baseline. Statements (c) LeetCode, AtCoder, Codeforces."""
+human baseline. Files come from the hub once (134 MB; 4.5 GB for all releases) or from
+PODIUM_DATA/livecodebench. Statements (c) LeetCode, AtCoder, Codeforces."""
 
 PASS_AT = (5, 10)
 """The k of pass@k that the task reports beside pass@1, where there are as many epochs."""

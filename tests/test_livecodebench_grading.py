@@ -19,9 +19,11 @@ from lcb_rows import (
 )
 
 from harness.errors import UserError
+from harness.records import Question
 from sandbox import Box
 from suites.fetch import data_folder
 from suites.livecodebench import LIVECODEBENCH
+from suites.livecodebench_tests import digest_of
 
 needs_official = pytest.mark.skipif(
     not (data_folder() / OFFICIAL).is_file(), reason=f"{OFFICIAL} is absent"
@@ -152,6 +154,15 @@ def test_a_target_of_other_tests_is_refused(tmp_path: Path, subprocess_box: Box)
     foreign = replace(only(suite), target="sha256:" + "0" * 64)
     with pytest.raises(UserError, match="has other tests for abc999_a"):
         suite.grade(foreign, DOUBLE, subprocess_box)
+
+
+def test_a_question_from_an_old_log_finds_its_tests_in_the_data_file(
+    tmp_path: Path, subprocess_box: Box
+) -> None:
+    asked = row(private_test_cases=encoded([case("21\n", "42\n")]))
+    question = Question("abc999_a", "as asked then", "program", target=digest_of(asked))
+    suite = exam(tmp_path, row("abc999_b"), asked)
+    assert suite.grade(question, DOUBLE, subprocess_box).explanation == "all 2 tests passed"
 
 
 def test_a_sealed_question_or_no_box_is_a_mistake_of_the_caller(
