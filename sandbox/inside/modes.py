@@ -10,14 +10,14 @@
 
 import ctypes
 import os
-import shutil
+import random
 import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from sandbox.inside.processes import children_of, memory_kills, reap
+from sandbox.inside.processes import children_of, memory_kills, newest, reap
 
 FIRST_USER, LAST_USER = 20_000, 59_999
 """User ids for programs: above those of real accounts, below what a remapped engine can map."""
@@ -28,6 +28,19 @@ PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
 """System V objects by their file in /proc/sysvipc: the call that removes one, and its arguments
 after the id (IPC_RMID is 0)."""
+
+COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
+"""The arguments with which the same calls (SHM_INFO, SEM_INFO, MSG_INFO) fill in a structure of
+numbers, and the place where it says how many objects there are."""
+
+TRAFFIC = "/proc/net/dev"
+"""Counts what went over the loopback interface: connections leave traces that nobody can remove."""
+
+SWEEPER = FIRST_USER - 1
+"""Real user of the process that ends a run: programs could stop one that is wholly theirs."""
+
+SWEEP_S = 1.0
+"""What a sweep may take; a box with more to remove is thrown away: the kernel does it at once."""
 
 KILL_ROUNDS = 200
 
@@ -82,16 +95,18 @@ class Plain:
     def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
         """Kill every process of a run, then remove what it wrote."""
         for _ in range(KILL_ROUNDS):
+            before = newest()
             found = children_of(os.getpid(), own)
             for one in found:
                 self.kill(one.pid)
             reap(own)
-            if not found:
+            if not found and (os.getpid() != 1 or newest() == before):
                 break
             time.sleep(0.002)
+        deadline = time.monotonic() + SWEEP_S
         while self.folders:
-            remove(self.folders.pop())
-        remove_new(self.places, self.baseline)
+            remove(self.folders.pop(), deadline)
+        remove_new(self.places, self.baseline, deadline)
 
 
 class Namespace(Plain):
@@ -110,7 +125,7 @@ class Users(Namespace):
     def begin(self) -> None:
         """Also drop what switching users does not need, and find out whether memory is counted."""
         super().begin()
-        self.user = FIRST_USER + os.getpid() % 1000
+        self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
         self.counted = memory_kills() >= 0
 
     @property
@@ -130,7 +145,11 @@ class Users(Namespace):
         reap(own)
         zygote.send(b'{"sweep": %d}' % user)
         zygote.recv(16)
-        reap(own)
+        for _ in range(KILL_ROUNDS):  # what was killed takes a moment to end
+            reap(own)
+            if not children_of(os.getpid(), own):
+                break
+            time.sleep(0.002)
 
 
 MODES: dict[str, Callable[[], Plain]] = {"plain": Plain, "namespace": Namespace, "users": Users}
@@ -138,52 +157,74 @@ Mode = Plain
 
 
 def seen(places: Sequence[str]) -> frozenset[str]:
-    """Return what lies in the places, and the System V objects: the state between two runs."""
+    """Return the state between two runs: what lies in the places, System V objects, traffic."""
     found: set[str] = set()
     for place in places:
         with suppress(OSError):
             found.update(f"{place}/{name}" for name in os.listdir(place))  # noqa: PTH208
     if places:
         found.update(f"{kind} {id}" for kind in KINDS for id in objects(kind))
+        with suppress(OSError), open(TRAFFIC, "rb") as file:  # noqa: PTH123
+            found.add(f"traffic {file.read()}")
     return frozenset(found)
 
 
 def objects(kind: str) -> list[int]:
-    """Return the ids of System V objects; the table names the key first, then the id."""
+    """Return the ids of System V objects; the table names the key first, then the id.
+
+    gVisor has no table: -1 stands for all there are, which then cannot be removed.
+    """
     with suppress(OSError), open(f"/proc/sysvipc/{kind}", "rb") as file:  # noqa: PTH123
         return [int(line.split()[1]) for line in file.read().splitlines()[1:]]
-    return []
+    arguments, place = COUNTS[kind]
+    numbers = (ctypes.c_int * 64)()
+    getattr(libc, KINDS[kind][0])(*arguments, numbers)
+    return [-1] if numbers[place] else []
 
 
-def remove_new(places: Sequence[str], baseline: frozenset[str]) -> None:
+def remove_new(places: Sequence[str], baseline: frozenset[str], deadline: float) -> None:
     """Remove what was not there at first; what belongs to somebody else stays."""
     for name in seen(places) - baseline:
         kind, _, id = name.partition(" ")
         if kind in KINDS:
             call, arguments = KINDS[kind]
             getattr(libc, call)(int(id), *arguments)
-        else:
-            remove(name)
+        elif name.startswith("/"):
+            remove(name, deadline)
 
 
-def remove(path: str) -> None:
-    """Remove a file or a tree, whatever modes the program gave it."""
-    if not os.path.isdir(path) or os.path.islink(path):  # noqa: PTH112, PTH114
+def remove(path: str, deadline: float) -> None:
+    """Remove a file or a tree, whatever modes the program gave it; stops at the deadline."""
+    left, opened = [path], set[str]()
+    while left and time.monotonic() < deadline:
+        last = left[-1]
+        if gone(last) or last in opened:
+            left.pop()
+            continue
+        opened.add(last)
         with suppress(OSError):
-            os.unlink(path)  # noqa: PTH108
-        return
-    for folder, _, _ in os.walk(path):
+            os.chmod(last, 0o700)  # noqa: PTH101  (a directory: a link would be gone)
+            left += [f"{last}/{name}" for name in os.listdir(last)]  # noqa: PTH208
+
+
+def gone(path: str) -> bool:
+    """Remove a file, a link or an empty directory; return whether that worked."""
+    for call in (os.unlink, os.rmdir):
         with suppress(OSError):
-            os.chmod(folder, 0o700)  # noqa: PTH101
-    shutil.rmtree(path, ignore_errors=True)
+            call(path)
+            return True
+    return False
 
 
 def sweep_as(user: int, baseline: frozenset[str]) -> None:
-    """Become `user`, end its every process and remove what it wrote; never returns."""
+    """Become `user`, end its every process and remove what it wrote; never returns.
+
+    It may signal whom its effective user may; who may signal it, its real and saved users decide.
+    """
     os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
+    os.setresgid(SWEEPER, user, SWEEPER)
+    os.setresuid(SWEEPER, user, SWEEPER)
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
-    remove_new(PLACES, baseline)
+    remove_new(PLACES, baseline, time.monotonic() + SWEEP_S)
     os._exit(0)

@@ -8,10 +8,14 @@ import time
 from typing import Any, NamedTuple
 
 from sandbox.inside.modes import Mode
-from sandbox.inside.processes import Process, children_of, memory_kills
+from sandbox.inside.processes import Process, children_of, group_cpu_s, memory_kills, reap
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
+
+PATIENCE_S = 15.0
+"""How long the supervisor waits for what takes milliseconds, unless a program prevents it. Shorter
+than the host's patience: such a program has ended its box, and the engine is not to blame."""
 
 
 class Ended(Exception):
@@ -41,7 +45,10 @@ class Keeper(NamedTuple):
 
     def zygote_says(self) -> bytes:
         """Return the zygote's next message; without a zygote there is no box."""
-        said = self.zygote.recv(1 << 16)
+        try:
+            said = self.zygote.recv(1 << 16)
+        except TimeoutError:
+            raise Ended from None
         if not said:
             raise Ended
         return said
@@ -57,7 +64,10 @@ class Run:
         self.user = keeper.mode.next_user()
         self.status = ""
         self.exit_code = 0
+        self.pid = 0
         self.cpu_s = 0.0
+        self.orphans_s = 0.0
+        self.group_s = 0.0
         self.started = time.monotonic()
         self.wall_s = 0.0
         self.clean = True
@@ -69,7 +79,8 @@ class Run:
         order |= {"user": self.user, "folder": self.keeper.mode.folder()}
         files = [self.program.source, given, *self.files.values(), *more]
         socket.send_fds(self.keeper.zygote, [json.dumps(order).encode()], files)
-        return int(self.keeper.zygote_says())
+        self.pid = int(self.keeper.zygote_says())
+        return self.pid
 
     def fork(self, given: int) -> None:
         """Run a fresh process on one input until it ends or passes a limit."""
@@ -83,7 +94,7 @@ class Run:
         socket.send_fds(lasting.channel, [b"run"], [given, self.files["result"]])
         ready = self.watch(lasting.pid, [lasting.channel, self.keeper.zygote], before)
         if lasting.channel in ready and lasting.channel.recv(16):
-            self.cpu_s = lasting.cpu_s() - before
+            self.cpu_s = max(self.cpu_s, lasting.cpu_s() - before)
             self.wall_s = time.monotonic() - self.started
             return
         self.status = self.status or ("memory" if memory_kills() > self.kills else "exited")
@@ -92,25 +103,39 @@ class Run:
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
         """Wait until one of the sources speaks; kill the process when it passes a limit."""
-        limits = self.limits
+        self.group_s = others_cpu_s()
         while True:
             ready, _, _ = select.select(sources, [], [], TICK_S)
             self.wall_s = time.monotonic() - self.started
             if ready:
                 return ready
             found = self.keeper.processes()
-            self.status = over(found, limits, before_s, self.keeper.mode.memory_is_counted)
-            if self.wall_s >= limits["wall_s"]:
+            self.count(sum(one.cpu_s for one in found) - before_s)
+            self.status = over(self.cpu_s, found, self.limits, self.keeper.mode.memory_is_counted)
+            if self.wall_s >= self.limits["wall_s"]:
                 self.status = self.status or "time"
             if self.status:
-                self.cpu_s = max(self.cpu_s, sum(one.cpu_s for one in found) - before_s)
-                self.keeper.mode.kill(pid)
-                return select.select(sources, [], [])[0]
+                return self.stop(pid, sources)
+
+    def stop(self, pid: int, sources: list[socket.socket]) -> list[Any]:
+        """Kill the process, and all others when it does not end for that: one may be tracing it."""
+        for _ in range(int(PATIENCE_S / TICK_S)):
+            self.keeper.mode.kill(pid)
+            if ready := select.select(sources, [], [], TICK_S)[0]:
+                return ready
+            for one in self.keeper.processes():
+                self.keeper.mode.kill(one.pid)
+        raise Ended
+
+    def count(self, found_s: float) -> None:
+        """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
+        self.orphans_s += reap({self.keeper.pid})
+        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
         """Take over how the process ended."""
         self.exit_code = ended["exit_code"]
-        self.cpu_s = max(self.cpu_s, ended["cpu_s"])
+        self.count(ended["cpu_s"])
         if memory_kills() > self.kills:
             self.status = "memory"
         if not self.status and self.cpu_s >= self.limits["cpu_s"]:
@@ -171,9 +196,14 @@ class Lasting:
         return self.run
 
 
-def over(found: list[Process], limits: dict[str, Any], before_s: float, counted: bool) -> str:
+def others_cpu_s() -> float:
+    """Return the CPU time of all the box but this process; 0 where the box is not a container."""
+    return group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
+
+
+def over(cpu_s: float, found: list[Process], limits: dict[str, Any], counted: bool) -> str:
     """Return the limit that these processes have passed together; empty when none."""
-    if sum(one.cpu_s for one in found) - before_s >= limits["cpu_s"]:
+    if cpu_s >= limits["cpu_s"]:
         return "time"
     if sum(one.threads for one in found) > limits["processes"]:
         return "processes"
