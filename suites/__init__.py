@@ -5,7 +5,8 @@ programs in a box. Does not belong here: anything that knows who sits the exam (
 conductor), how models are called, or how results are printed.
 
 Read in this order: aime25.py (a small real suite), programs.py (judging a program),
-livecodebench.py (the large real suite) and what it imports, practice.py (what the four generated
+livecodebench.py (the large real suite) and what it imports, checked.py (judging by assertions),
+humaneval.py and mbpp.py, practice.py (what the four generated
 suites share), practice_integer.py and its neighbours, named.py (suites by name), openings.py (who
 opened an eval split, and when).
 """
@@ -16,13 +17,17 @@ from typing import Any
 from harness.suite import Suite
 from suites import practice_choice, practice_code, practice_composed, practice_integer
 from suites.aime25 import AIME25
+from suites.humaneval import HUMANEVAL
 from suites.livecodebench import LIVECODEBENCH
+from suites.mbpp import MBPP
 from suites.named import Suites
 
 SUITES: Mapping[str, Suite[Any]] = Suites(
     {
         "aime25": AIME25,
         "livecodebench": LIVECODEBENCH,
+        "humaneval": HUMANEVAL,
+        "mbpp": MBPP,
         "practice-integer": practice_integer.SUITE,
         "practice-choice": practice_choice.SUITE,
         "practice-code": practice_code.SUITE,

@@ -5,8 +5,10 @@ Inspect imports this file in every process, so what it imports stays light.
 
 from harness.cassette import IMPORTERS
 from suites.aime25 import aime25
+from suites.humaneval import humaneval
 from suites.import_saturn import NAME, saturn_cassette
 from suites.livecodebench import livecodebench
+from suites.mbpp import mbpp
 from suites.practice_choice import practice_choice
 from suites.practice_code import practice_code
 from suites.practice_composed import practice_composed
@@ -16,7 +18,9 @@ IMPORTERS[NAME] = saturn_cassette
 
 __all__ = [
     "aime25",
+    "humaneval",
     "livecodebench",
+    "mbpp",
     "practice_choice",
     "practice_code",
     "practice_composed",

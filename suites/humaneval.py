@@ -1,0 +1,189 @@
+"""HumanEval: 164 functions to write from a signature and a docstring, judged by hidden assertions.
+
+The prompt is that of openai/simple-evals (humaneval_eval.py), whose instruction comes before the
+published prompt. The check is the published one; how it is run is told in suites/checked.py.
+"""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from inspect_ai import Task, task
+
+from harness.answers import code
+from harness.errors import UserError
+from harness.records import Grade, Question
+from harness.rows import read_rows
+from harness.suite import Split
+from harness.task import as_task
+from sandbox import IMAGE, Box, open_box
+from suites.checked import Check, Checked, judge_checked, read_check
+from suites.fetch import fetch_rows, revision
+
+INSTRUCTION = (
+    "Read the following function signature and docstring, and fully implement the function "
+    "described. Your response should only contain the code for this function.\n"
+)
+
+STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
+"""Where a raw completion ends (arXiv 2107.03374, section 2.1)."""
+
+CARD = """\
+HumanEval (Evaluating Large Language Models Trained on Code, arXiv 2107.03374; openai/human-eval,
+MIT): 164 Python functions to write from a signature and a docstring, each judged by a hidden check
+of 1 to 26 assertions. Prompt of openai/simple-evals. The check and the program never share a
+process, so that no program sees what is expected or ends the check; every assertion is the
+published one. 6 s of CPU time per call (published: 3 s of wall time per check). No human baseline.
+Public since July 2021 and found in many training sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class HumanEval:
+    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+
+    data: str | Path | None = None
+    name: str = "humaneval"
+    version: str = "1-A"
+    dates: str = "2021-07"
+    splits: tuple[Split, ...] = ("eval",)
+    publishable: bool = True
+    needs_box: bool = True
+    image: str = IMAGE
+    card: str = CARD
+
+    @property
+    def data_revision(self) -> str:
+        """The local file's digest, or the pinned hub revision where there is no file."""
+        return revision("humaneval", self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the 164 questions; UserError names a missing file."""
+        if split != "eval":
+            raise UserError(f"Suite humaneval has no {split!r} split; it has: eval.")
+        return [_question(row, "humaneval") for row in fetch_rows("humaneval", self.data)]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
+        found = [_question(row, f"{path}, line {at}") for at, row in read_rows(path)]
+        if not found:
+            raise UserError(f"{path} has no rows.")
+        return found
+
+    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Grade by the published check, in a box; SandboxError when the box fails."""
+        prompt, entry = question.metadata["prompt"], question.metadata["entry_point"]
+        return graded(question, completed(prompt, entry, reply), box)
+
+
+HUMANEVAL = HumanEval()
+
+
+@task
+def humaneval(
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    box: str | None = None,
+    data: str | None = None,
+) -> Task:
+    """HumanEval: 164 functions; name a sandbox for model-written programs (-T box=docker)."""
+    opened = open_box(box) if box else None
+    return as_task(HumanEval(data=data), split=split, limit=limit, epochs=epochs, box=opened)
+
+
+def graded(question: Question, program: str | None, box: Box | None) -> Grade:
+    """Return the grade of a program by the check that a question carries as its target."""
+    if box is None:
+        raise ValueError(f"{question.id} is graded by running programs: name a sandbox.")
+    if question.target is None:
+        raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+    check = read_check(question.target)
+    total = {"tests_total": len(check.asserts)}
+    if program is None:
+        reason = "no program found"
+        return Grade(0.0, None, reason, {"tests_passed": 0, **total, "reason": reason})
+    started = perf_counter()
+    checked = judge_checked(program, check, box)
+    facts = {**_measured(checked), **total, "seconds": round(perf_counter() - started, 3)}
+    return Grade(float(checked.passed), program, checked.reason, facts)
+
+
+def completed(prompt: str, entry: str, reply: str) -> str | None:
+    r"""Return the program that a reply makes of a prompt, or None when it has none.
+
+    A reply that defines the function gets what the prompt says before it: imports, helpers. Any
+    other is taken for the rest of the function.
+
+    >>> completed("import math\ndef f(x):\n", "f", "    return x\nprint(f(1))")
+    'import math\ndef f(x):\n    return x'
+    """
+    block = code(reply)
+    said = reply if block is None else block
+    if not said.strip():
+        return None
+    if defines(said, entry):
+        whole = before(prompt, entry) + said
+        return whole if compiles(whole) else said
+    for rest in (said, cut(said)):
+        if compiles(prompt + rest):
+            return prompt + rest
+    return block
+
+
+def defines(text: str, name: str) -> bool:
+    """Return whether a text is Python that defines a function of this name at its top level."""
+    try:
+        found = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(isinstance(one, kinds) and one.name == name for one in found)
+
+
+def compiles(text: str) -> bool:
+    """Return whether a text is Python."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def before(prompt: str, entry: str) -> str:
+    """Return what a prompt says before the function to write."""
+    return prompt[: prompt.rindex(f"def {entry}(")]
+
+
+def cut(text: str) -> str:
+    """Return a raw completion up to the first thing that no longer belongs to the function."""
+    ends = [at for stop in STOPS if (at := text.find(stop)) >= 0]
+    return text[: min(ends, default=len(text))]
+
+
+def _measured(checked: Checked) -> dict[str, Any]:
+    return {
+        "tests_passed": checked.held,
+        "calls": checked.calls,
+        "cpu_s": checked.cpu_s,
+        "reason": checked.reason,
+    }
+
+
+def _question(row: Mapping[str, Any], where: str) -> Question:
+    for key in ("task_id", "prompt", "entry_point", "test"):
+        if not isinstance(row.get(key), str):
+            raise UserError(f"{where} is no raw HumanEval row: {key} is missing or no text.")
+    prompt, entry = row["prompt"], row["entry_point"]
+    text = f"{row['test'].rstrip()}\n\ncheck({entry})\n"
+    if f"def {entry}(" not in prompt or not (compiles(prompt) and compiles(text)):
+        raise UserError(f"{where}: {row['task_id']} cannot be used: its prompt or test is no code.")
+    return Question(
+        id=row["task_id"],
+        text=INSTRUCTION + prompt,
+        kind="program",
+        target=Check(text, (entry,), setup=prompt).as_json(),
+        metadata={"prompt": prompt, "entry_point": entry},
+    )

@@ -1,0 +1,179 @@
+"""MBPP: short Python functions described in a sentence, judged by the three assertions it shows.
+
+The prompt is the paper's, without examples (google-research/mbpp, README). The splits are its own:
+task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
+"""
+
+import ast
+import builtins
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai import Task, task
+
+from harness.answers import code
+from harness.errors import UserError
+from harness.records import Grade, Question
+from harness.rows import read_rows
+from harness.suite import Split
+from harness.task import as_task
+from sandbox import IMAGE, Box, open_box
+from suites.checked import Check
+from suites.fetch import fetch_rows, revision
+from suites.humaneval import compiles, graded
+
+PROMPT = (
+    "You are an expert Python programmer, and here is your task: {text} "
+    "Your code should pass these tests:\n\n{tests}\n"
+)
+
+SPLITS: Mapping[Split, range] = {
+    "eval": range(11, 511),
+    "validation": range(511, 601),
+    "train": range(601, 975),
+}
+"""Task ids, as published."""
+
+BY_TEXT: Mapping[int, str] = {
+    367: "its tests build trees of the program's own class Node",
+    601: "its tests make pairs of the program's own class Pair",
+    927: "its tests build trees of the program's own class Node",
+}
+"""Tasks whose arguments only the program's process can make, and why; see suites/checked.py."""
+
+SETUP: Mapping[int, str] = {
+    596: "import sys",
+}
+"""What the tests of a task take from the published solution's imports."""
+
+CARD = """\
+MBPP, Mostly Basic Python Problems (Program Synthesis with Large Language Models, arXiv 2108.07732;
+google-research/mbpp, CC BY 4.0): 974 functions described in a sentence and shown with the three
+assertions that judge them. Published splits: exam 500 (task 11-510), validation 90, train 374; the
+ten examples of the paper are in none. The paper's prompt, without examples. The challenge tests are
+not used, as in the paper's main results. Assertions and program never share a process. 6 s of CPU
+time per call. No human baseline. Public since August 2021."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mbpp:
+    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+
+    data: str | Path | None = None
+    name: str = "mbpp"
+    version: str = "1-A"
+    dates: str = "2021-08"
+    splits: tuple[Split, ...] = ("train", "validation", "eval")
+    publishable: bool = True
+    needs_box: bool = True
+    image: str = IMAGE
+    card: str = CARD
+
+    @property
+    def data_revision(self) -> str:
+        """The local file's digest, or the pinned hub revision where there is no file."""
+        return revision("mbpp", self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the questions of a split by task id; UserError names a missing file."""
+        rows = {int(row["task_id"]): row for row in fetch_rows("mbpp", self.data)}
+        return [_question(rows[number], "mbpp") for number in SPLITS[split]]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
+        found = [_question(row, f"{path}, line {at}") for at, row in read_rows(path)]
+        if not found:
+            raise UserError(f"{path} has no rows.")
+        return found
+
+    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Grade by the published assertions, in a box; SandboxError when the box fails."""
+        return graded(question, program_in(reply), box)
+
+
+MBPP = Mbpp()
+
+
+@task
+def mbpp(
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    box: str | None = None,
+    data: str | None = None,
+) -> Task:
+    """MBPP: 500 short functions; name a sandbox for model-written programs (-T box=docker)."""
+    opened = open_box(box) if box else None
+    return as_task(Mbpp(data=data), split=split, limit=limit, epochs=epochs, box=opened)
+
+
+def program_in(reply: str) -> str | None:
+    """Return the reply's program: its fenced code, or all of it where that is Python."""
+    block = code(reply)
+    if block is not None:
+        return block
+    bare = reply.replace("[BEGIN]", "").partition("[DONE]")[0]
+    return bare if bare.strip() and compiles(bare) else None
+
+
+def names_called(tests: str, setup: str) -> tuple[str, ...]:
+    """Return the program's functions that tests call: names that nothing else defines.
+
+    Where there are none, the program's function has the name of a builtin: then it is the first
+    that is called.
+
+    >>> names_called("assert set(f(1)) == {1}", ""), names_called("assert sum(10, 15) == 6", "")
+    (('f',), ('sum',))
+    """
+    nodes = [node for text in (setup, tests) for node in ast.walk(ast.parse(text))]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    known = {name.id for name in names if isinstance(name.ctx, ast.Store)} | set(dir(builtins))
+    known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            known |= {(one.asname or one.name).split(".")[0] for one in node.names}
+    unknown = tuple(dict.fromkeys(name.id for name in names if name.id not in known))
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return unknown or tuple(one.id for one in called[:1] if isinstance(one, ast.Name))
+
+
+def _question(row: Mapping[str, Any], where: str) -> Question:
+    number, tests = _number(row, where), _tests(row, where)
+    setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
+    text = "\n".join(tests)
+    if not (compiles(text) and compiles(setup)):
+        raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
+    names = names_called(text, setup)
+    check = Check(text, names, setup=setup, by_text=number in BY_TEXT)
+    return Question(
+        id=f"mbpp-{number}",
+        text=PROMPT.format(text=str(row["text"]).strip(), tests=text),
+        kind="program",
+        target=check.as_json(),
+        metadata={"tests": tests},
+    )
+
+
+def _number(row: Mapping[str, Any], where: str) -> int:
+    number = str(row.get("task_id"))
+    if not (number.isascii() and number.isdigit()):
+        raise UserError(f"{where} is no raw MBPP row: its task_id {number!r} is no number.")
+    if not isinstance(row.get("text"), str):
+        raise UserError(f"{where} is no raw MBPP row: text is missing or no text.")
+    return int(number)
+
+
+def _tests(row: Mapping[str, Any], where: str) -> list[str]:
+    """Return the assertions; CSV has them as the text of a Python list."""
+    found = row.get("test_list")
+    if isinstance(found, str):
+        try:
+            found = ast.literal_eval(found)
+        except (SyntaxError, ValueError):
+            found = None
+    if not isinstance(found, list) or not found:
+        raise UserError(f"{where} is no raw MBPP row: test_list is missing or no list of tests.")
+    tests = [str(one).replace("\r\n", "\n") for one in cast(list[object], found)]
+    return tests
