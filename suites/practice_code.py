@@ -50,6 +50,7 @@ SUITE = PracticeSuite(
     topics={**LISTS, **TEXTS, **NUMBERS},
     write=code_question,
     judge=grade_code,
+    version="2-A",
     needs_box=True,
     image=IMAGE,
 )

@@ -74,7 +74,7 @@ class Judgement:
     @property
     def cpu_s(self) -> float:
         """CPU time of all the tests that ran, reruns apart."""
-        return sum(result.cpu_s for result in self.results)
+        return sum((result.cpu_s for result in self.results), 0.0)
 
     @property
     def passed(self) -> bool:
@@ -153,7 +153,7 @@ class _Exam:
             results=self._in_order(settled),
             margin=max(result.cpu_s for result in settled.values()) / self.limits.cpu_s,
             reruns=len(again),
-            rerun_s=sum(result.wall_s for result in again.values()),
+            rerun_s=sum((result.wall_s for result in again.values()), 0.0),
         )
 
     def officially(self, image: str) -> Judgement:
