@@ -7,7 +7,7 @@ import pytest
 from sandbox import Box, Limits
 from suites.programs import Case, ProgramTests, judge, read_tests
 
-QUICK = Limits(cpu_s=1, wall_s=3, memory_bytes=256 << 20, output_bytes=200_000, processes=12)
+QUICK = Limits(cpu_s=0.5, wall_s=5, memory_bytes=256 << 20, output_bytes=200_000, processes=12)
 DOUBLE = ProgramTests((Case("4\n", "8\n"), Case("5\n", "10\n"), Case("0\n", "0\n")))
 JOIN = ProgramTests((Case("[1, 2]\n3", "[1, 2, 3]"), Case("[]\n1", "[1]")), "join")
 SECRET = "8675309"
