@@ -17,6 +17,8 @@ from sandbox.images import LABEL, RECIPES, Recipe, Say, build
 from sandbox.wheels import digest
 
 HOUR_S = 3600
+PATIENCE_S = 600
+"""For removing images: gigabytes of small files on a busy disk."""
 MAKE = {name: f"podium sandbox build --image {name}" for name in RECIPES}
 MAKE["basic"] = "podium sandbox build"
 
@@ -49,8 +51,8 @@ def status(say: Say) -> int:
 
 
 def clean(*, everything: bool, say: Say) -> int:
-    """Remove orphans and superseded images, with `everything` also the images in use."""
-    client = connect()
+    """Remove orphans and superseded images, with `everything` all images of ours."""
+    client = connect(timeout_s=PATIENCE_S)
     try:
         say(f"Removed {_counted(remove_orphans(client), 'orphaned container')}.")
         removed = [image for image in _ours(client, superseded=not everything) if _drop(image, say)]

@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Generator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import docker
@@ -84,6 +85,23 @@ def test_the_same_inputs_make_the_same_layers(client: docker.DockerClient, recip
         remove_image(client)
     assert made[0].id != made[1].id  # its date is in it, so the second was really made
     assert made[0].attrs["RootFS"] == made[1].attrs["RootFS"]
+
+
+@pytest.mark.docker
+def test_cleaning_removes_an_image_whose_name_a_newer_one_took(
+    client: docker.DockerClient, recipe: Recipe
+) -> None:
+    lines: list[str] = []
+    try:
+        old = build(client, recipe, IMAGE, lines.append)
+        new = build(client, replace(recipe, name="renamed"), IMAGE, lines.append)
+        assert manage.clean(everything=False, say=lines.append) == 0
+        left = {image.id for image in client.images.list(all=True)}
+    finally:
+        remove_image(client)
+    assert old.id != new.id
+    assert old.id not in left
+    assert new.id in left
 
 
 @pytest.mark.docker
