@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 from sandbox.inside.official import Official
+from sandbox.inside.unittests import run_tests
 
 RESULT, CHANNEL = 3, 4
 
@@ -41,6 +42,7 @@ HEADER = "".join(
     + [f"import {name}\n" for name in STARRED if name not in ("builtins", "typing")]
     + ["sys.setrecursionlimit(50000)\n"]
 )
+HEADER_CODE = compile(HEADER, "header.py", "exec")
 
 DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
 """Mappings that pass as a plain dictionary: in Python they are equal to one."""
@@ -62,8 +64,8 @@ def call(source: str, entry: str | None) -> NoReturn:
     module = main_module()
     module.__name__ = "solution"  # a guarded main block is not what is asked
     module.__dict__["__name__"] = "solution"
-    code = execute(HEADER, module) or execute(source, module)
-    if code:
+    exec(HEADER_CODE, module.__dict__)
+    if code := execute(source, module):
         end(code)
     try:
         owner = module.Solution() if "Solution" in module.__dict__ else module
@@ -91,10 +93,26 @@ def official(source: str, entry: str | None) -> NoReturn:
         channel.send(b"done")
 
 
+def unittest(source: str, entry: str | None) -> NoReturn:
+    """Run the program and the unit tests that the input holds in one process."""
+    with open(0, "rb", closefd=False) as file:
+        given = file.read()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    main_module()
+    sys.setrecursionlimit(1000 + FRAMES)
+    try:
+        report(run_tests(source, given))
+    except BaseException as error:
+        end(complain(error) or 1)
+    flush()
+    os._exit(0)
+
+
 RUNNERS: dict[str, Callable[[str, str | None], None]] = {
     "script": script,
     "call": call,
     "official": official,
+    "unittest": unittest,
 }
 
 
