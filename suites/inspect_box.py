@@ -173,13 +173,9 @@ class InspectBox:
         one_process = program.runner == "official"
         job = _Job(program, limits, math.inf if one_process else FIRST_S)
         while chunk := waiting.chunk():
-            outcomes, clean = self._outcomes(job, chunk, alone)
+            outcomes = self._outcomes(job, chunk, alone)
             waiting.answered(len(outcomes))
             yield from outcomes
-            if not clean and waiting.chunk():
-                raise SandboxError(
-                    f"A program left something in its {self.name} sandbox that cannot be removed."
-                )
             failed = any(one.status != "exited" or one.exit_code for one in outcomes)
             job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)
 
@@ -194,8 +190,8 @@ class InspectBox:
     def close(self) -> None:
         """Do nothing: the sandbox is Inspect's."""
 
-    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> tuple[list[Outcome], bool]:
-        """Return the outcomes of the first inputs, at least one, and whether all is clean.
+    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[Outcome]:
+        """Return the outcomes of the first inputs, at least one.
 
         A judge that dies is asked again, alone and for one input; if it dies of that too, and the
         sandbox lives, it was the program.
@@ -212,7 +208,7 @@ class InspectBox:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
         except _Died:
             self.facts()
-            return [TWICE.outcome], True
+            return [TWICE.outcome]
 
     def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
         """Run the judge once; return the facts it says and its answers."""
@@ -265,14 +261,14 @@ def _answers(name: str, text: str) -> bytes:
     return answers
 
 
-def _outcomes(answers: bytes) -> tuple[list[Outcome], bool]:
-    """Return the outcomes in the judge's answers, and whether its last run left nothing."""
+def _outcomes(answers: bytes) -> list[Outcome]:
+    """Return the outcomes in the judge's answers."""
     found: list[Outcome] = []
-    clean, place = True, 0
+    place = 0
     while place < len(answers):
         end = answers.index(b"\n", place)
         header = json.loads(answers[place:end])
-        place, clean = end + 1, header["clean"]
+        place = end + 1
         parts: list[bytes] = []
         for name in ("stdout", "stderr", "result"):
             parts.append(answers[place : place + header[name]])
@@ -291,7 +287,7 @@ def _outcomes(answers: bytes) -> tuple[list[Outcome], bool]:
         )
     if not found:
         raise _Died("its judge answered nothing")
-    return found, clean
+    return found
 
 
 def _line(order: dict[str, Any]) -> bytes:

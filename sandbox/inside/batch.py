@@ -15,8 +15,9 @@ import zlib
 from contextlib import suppress
 from typing import Any
 
+from sandbox.inside import modes
 from sandbox.inside.judge import SITE, Judge, write_all
-from sandbox.inside.modes import FIRST_USER, MODES, Mode, Users
+from sandbox.inside.modes import FIRST_USER, LAST_USER, MODES, Mode, Users
 from sandbox.inside.runs import Ended, Run
 
 MEMORY_LIMITS = (
@@ -57,9 +58,9 @@ class Batch(Judge):
 
 
 def refusal() -> str:
-    """Return what this sandbox does not let the judge do; empty when it can judge.
+    """Return what keeps the judge from its work in this sandbox; empty when nothing does.
 
-    It is tried, not read off a list of capabilities, for a user namespace may lack users, too.
+    What it may do is tried, not read off a list of capabilities: a user namespace may lack users.
     """
     hold, release = os.pipe()
     hear, tell = os.pipe()
@@ -70,14 +71,27 @@ def refusal() -> str:
         os.read(hold, 1)
         os._exit(0)
     os.close(tell)
-    problem = os.read(hear, 1000).decode()
+    problem = os.read(hear, 1000).decode().strip()
     try:
         os.kill(pid, 0)
     except OSError as error:
         problem = problem or f"it may not signal another user's process ({error.strerror})"
     os.close(release)
     os.waitpid(pid, 0)
-    return problem.strip()
+    if not problem and strays():
+        return "a process of a program that ran before cannot be ended"
+    return problem
+
+
+def strays() -> bool:
+    """Return whether a process that belongs to a program is alive."""
+    for entry in os.listdir("/proc"):  # noqa: PTH208
+        with suppress(OSError, ValueError), open(f"/proc/{entry}/status", "rb") as file:  # noqa: PTH123
+            fields = dict(line.split(b":", 1) for line in file.read().splitlines())
+            user, state = int(fields[b"Uid"].split()[0]), fields[b"State"].split()[0]
+            if FIRST_USER <= user <= LAST_USER and state not in b"ZX":
+                return True
+    return False
 
 
 def switched() -> str:
@@ -111,6 +125,7 @@ def main(mode: str, source: int, sink: int) -> None:
     """Run what `source` orders until the batch ends, then say everything to `sink`."""
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
+    modes.TRAFFIC = os.devnull  # this sandbox serves one program, and may have a busy network
     problem = refusal()
     answers = b""
     if not problem:
