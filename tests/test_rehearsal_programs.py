@@ -16,7 +16,7 @@ from harness.rehearsal.chat import final_answer
 from harness.rehearsal.program_families import FAMILIES
 from harness.rehearsal.program_samples import read_samples, read_starter
 from harness.rehearsal.program_source import source
-from sandbox import PYTHON, Limits, SubprocessBox
+from sandbox import Program, SubprocessBox
 
 Item = dict[str, Any]
 PROBLEMS: dict[str, list[Item]] = tomllib.loads(
@@ -35,7 +35,7 @@ def text_of(item: Item) -> str:
 
 def output(program: str, given: str) -> str:
     """Return what a program prints in the box."""
-    ran = BOX.run({"main.py": program.encode()}, [PYTHON, "main.py"], given.encode(), Limits())
+    [ran] = BOX.run(Program(program), [given.encode()])
     return ran.stdout.decode().strip()
 
 
