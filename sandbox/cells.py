@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from sandbox.box import Limits, Outcome, Program, SandboxError
 
-INSIDE = ("processes", "modes", "official", "runners", "zygote", "runs", "judge")
+INSIDE = ("processes", "modes", "official", "unittests", "runners", "zygote", "runs", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
 
 BOOT = """\
