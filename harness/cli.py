@@ -65,6 +65,7 @@ def boxes() -> Any:
     """
     import sandbox
     from harness.boxes import Boxes
+    from sandbox.engine import connect
 
     def open_box(name: str, max_sandboxes: int | None) -> Any:
         try:
@@ -80,7 +81,7 @@ def boxes() -> Any:
 
     def engine() -> str:
         try:
-            import_module("sandbox.engine").connect(timeout_s=5).close()
+            connect(timeout_s=5).close()
         except sandbox.SandboxError as error:
             return str(error)
         return ""
