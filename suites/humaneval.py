@@ -18,8 +18,8 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import Split
-from harness.task import as_task
-from sandbox import IMAGE, Box, open_box
+from sandbox import IMAGE, Box
+from suites.boxed import boxed_task
 from suites.checked import Check, Checked, judge_checked, read_check
 from suites.fetch import fetch_rows, revision
 
@@ -89,9 +89,8 @@ def humaneval(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """HumanEval: 164 functions; name a sandbox for model-written programs (-T box=docker)."""
-    opened = open_box(box) if box else None
-    return as_task(HumanEval(data=data), split=split, limit=limit, epochs=epochs, box=opened)
+    """HumanEval: 164 functions, judged in the sandbox that --sandbox or -T box=docker names."""
+    return boxed_task(HumanEval(data=data), box, split=split, limit=limit, epochs=epochs)
 
 
 def graded(question: Question, program: str | None, box: Box | None) -> Grade:

@@ -50,9 +50,6 @@ INPUT_BYTES = 16 << 20
 ANSWER_BYTES = 16 << 20
 """A command stops when its answers have this size."""
 
-MOST_BYTES = 80 << 20
-"""More than the answers of any command: the size at which it stops and the outputs of one run."""
-
 _BATCH_BOOT = BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
 COMMAND = ["python3", *(_BATCH_BOOT if flag is BOOT else flag for flag in PYTHON_FLAGS)]
 
@@ -66,8 +63,8 @@ NO_ISOLATION = (
 )
 NOT_ALLOWED = (
     "The {name} sandbox cannot judge programs: {problem}. The judge needs to be root with the "
-    "capabilities SETUID, SETGID and KILL and 1216 MiB of memory, as podium's sandbox/compose.yaml "
-    "gives it."
+    "capabilities SETUID, SETGID and KILL, and memory for a program, as podium's "
+    "sandbox/compose.yaml gives it."
 )
 NO_PYTHON = (
     "The {name} sandbox has no `python3` of version 3.11 or newer, which judging programs needs: "
@@ -125,15 +122,16 @@ class _Job:
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
         source = self.program.source.encode("utf-8", errors="replace")
-        load = {
-            "program": len(source),
-            "runner": self.program.runner,
-            "entry": self.program.entry,
-        }
+        load = {"program": len(source), "runner": self.program.runner, "entry": self.program.entry}
         parts = [b"%10d" % len(boot), boot, _line(order), b'{"facts": 0}\n', _line(load), source]
         for data in inputs:
             parts += [_line({"run": len(data), **asdict(self.limits)}), data]
         return b"".join(parts)
+
+    @property
+    def most_bytes(self) -> int:
+        """No answers are larger: the size at which a command stops, and what one run may write."""
+        return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
         """Return how long the command may take: all runs, or those until it stops and one more."""
@@ -147,6 +145,10 @@ class InspectBox:
     It takes inputs ahead, up to 16 MiB of them, and it ignores `Program.image`: the sandbox has the
     image that it has.
     """
+
+    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
+        """Take the limits that programs will have: `facts` says whether the sandbox allows them."""
+        self._limits = limits
 
     @property
     def name(self) -> str:
@@ -182,7 +184,7 @@ class InspectBox:
     def facts(self, image: str = IMAGE) -> BoxFacts:
         """Say what programs run on; SandboxError names what the sandbox lacks."""
         try:
-            said, _ = self._ask(_Job(Program(""), Limits()), [])
+            said, _ = self._ask(_Job(Program(""), self._limits), [])
         except _Died as error:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
         return BoxFacts(self.name, said["python"], packages=tuple(said["packages"]))
@@ -212,20 +214,20 @@ class InspectBox:
 
     def _ask(self, job: _Job, inputs: list[bytes]) -> tuple[dict[str, Any], bytes]:
         """Run the judge once; return the facts it says and its answers."""
-        asked = partial(_execute, self.name, job.frames(inputs), job.timeout_s(len(inputs)))
-        result = anyio.from_thread.run(asked)
+        result = anyio.from_thread.run(partial(_execute, self.name, job, inputs))
         if not result.success:
             raise _failure(self.name, result)
-        answers = _answers(self.name, result.stdout)
+        answers = _answers(self.name, result.stdout, job.most_bytes)
         _, _, answers = answers.partition(b"\n")  # the judge is ready
         said, _, answers = answers.partition(b"\n")
         return json.loads(said), answers
 
 
-async def _execute(name: str, data: bytes, timeout_s: int) -> ExecResult[str]:
+async def _execute(name: str, job: _Job, inputs: list[bytes]) -> ExecResult[str]:
     """Execute the judge in the sample's sandbox; SandboxError for whatever the provider raises."""
+    data, timeout_s = job.frames(inputs), job.timeout_s(len(inputs))
     try:
-        with override_sandbox_output_limit(MOST_BYTES, "exec"):
+        with override_sandbox_output_limit(2 * job.most_bytes, "exec"):  # it comes in base64
             return await sandbox().exec(
                 COMMAND, input=data, env=ENVIRONMENT, timeout=timeout_s, timeout_retry=False
             )
@@ -246,12 +248,12 @@ def _failure(name: str, result: ExecResult[str]) -> Exception:
     return SandboxError(f"The judge failed in the {name} sandbox: {last}")
 
 
-def _answers(name: str, text: str) -> bytes:
+def _answers(name: str, text: str, most: int) -> bytes:
     """Return the answers that the judge's output stands for."""
     head, _, rest = text.partition("\n")
     try:
         order = json.loads(head)
-        answers = zlib.decompressobj().decompress(base64.b64decode(rest), MOST_BYTES)
+        answers = zlib.decompressobj().decompress(base64.b64decode(rest), most)
     except (ValueError, zlib.error):
         raise _Lost("what its judge said is not there") from None
     if order["problem"]:

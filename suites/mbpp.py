@@ -18,8 +18,8 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import Split
-from harness.task import as_task
-from sandbox import IMAGE, Box, open_box
+from sandbox import IMAGE, Box
+from suites.boxed import boxed_task
 from suites.checked import Check
 from suites.fetch import fetch_rows, revision
 from suites.humaneval import compiles, graded
@@ -104,9 +104,8 @@ def mbpp(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """MBPP: 500 short functions; name a sandbox for model-written programs (-T box=docker)."""
-    opened = open_box(box) if box else None
-    return as_task(Mbpp(data=data), split=split, limit=limit, epochs=epochs, box=opened)
+    """MBPP: 500 short functions, judged in the sandbox that --sandbox or -T box=docker names."""
+    return boxed_task(Mbpp(data=data), box, split=split, limit=limit, epochs=epochs)
 
 
 def program_in(reply: str) -> str | None:

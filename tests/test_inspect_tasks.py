@@ -9,7 +9,7 @@ import pytest
 import yaml
 from boxes import DOCKER, needs
 from gold import gold_reply
-from inspect_ai.util import SandboxEnvironmentSpec, parse_compose_yaml
+from inspect_ai.util import ComposeConfig, SandboxEnvironmentSpec, parse_compose_yaml
 from sitting import sat, written
 
 from harness.errors import UserError
@@ -42,6 +42,9 @@ def test_our_compose_file_serves_other_providers_and_other_images() -> None:
     expected = parse_compose_yaml(COMPOSE)
     expected.services["default"].image = "podium-sandbox-bigcodebench"
     assert other == expected
+    larger = compose(limits=Limits(memory_bytes=4 << 30)).config
+    assert isinstance(larger, ComposeConfig)
+    assert larger.services["default"].mem_limit == f"{4096 + 192}m"
 
 
 @pytest.mark.docker
@@ -91,6 +94,16 @@ def test_a_sandbox_that_cannot_judge_is_refused_before_a_model_is_asked(tmp_path
     assert log.status == "error"
     assert log.error
     assert "podium's sandbox/compose.yaml" in log.error.message
+    assert asked == []
+
+
+@pytest.mark.docker
+def test_a_sandbox_without_the_suites_packages_is_refused(tmp_path: Path) -> None:
+    needs(DOCKER)
+    bare = {"volumes": [{"type": "tmpfs", "target": "/opt/podium/site"}]}
+    log, asked = sat(practice_code(limit=1), tmp_path, sandbox=written(tmp_path, **bare))
+    assert log.error
+    assert re.search(r"lacks 2 packages .* such as numpy==.* use the image", log.error.message)
     assert asked == []
 
 
