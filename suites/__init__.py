@@ -6,7 +6,7 @@ conductor), how models are called, or how results are printed.
 
 Read in this order: aime25.py (a small real suite), programs.py (judging a program),
 livecodebench.py (the large real suite) and what it imports, checked.py (judging by assertions),
-humaneval.py and mbpp.py, practice.py (what the four generated
+humaneval.py, mbpp.py and bigcodebench.py, practice.py (what the four generated
 suites share), practice_integer.py and its neighbours, named.py (suites by name), openings.py (who
 opened an eval split, and when).
 """
@@ -17,6 +17,7 @@ from typing import Any
 from harness.suite import Suite
 from suites import practice_choice, practice_code, practice_composed, practice_integer
 from suites.aime25 import AIME25
+from suites.bigcodebench import BIGCODEBENCH
 from suites.humaneval import HUMANEVAL
 from suites.livecodebench import LIVECODEBENCH
 from suites.mbpp import MBPP
@@ -28,6 +29,7 @@ SUITES: Mapping[str, Suite[Any]] = Suites(
         "livecodebench": LIVECODEBENCH,
         "humaneval": HUMANEVAL,
         "mbpp": MBPP,
+        "bigcodebench": BIGCODEBENCH,
         "practice-integer": practice_integer.SUITE,
         "practice-choice": practice_choice.SUITE,
         "practice-code": practice_code.SUITE,

@@ -5,6 +5,7 @@ Inspect imports this file in every process, so what it imports stays light.
 
 from harness.cassette import IMPORTERS
 from suites.aime25 import aime25
+from suites.bigcodebench import bigcodebench
 from suites.humaneval import humaneval
 from suites.import_saturn import NAME, saturn_cassette
 from suites.livecodebench import livecodebench
@@ -18,6 +19,7 @@ IMPORTERS[NAME] = saturn_cassette
 
 __all__ = [
     "aime25",
+    "bigcodebench",
     "humaneval",
     "livecodebench",
     "mbpp",

@@ -4,8 +4,7 @@ Two processes take turns, and never meet. The check's process knows what is expe
 the program once more than results are known, it says which call it wants and ends. The program's
 process is given one call and says what it returned. Nothing but JSON passes between them, values of
 plain builtins only, so no `__eq__` of the program's ever decides a comparison.
-
-Standard library only. The program finds this code in its process; there is nothing to learn here.
+The program finds this code in its process; there is nothing to learn here.
 """
 
 import ast
@@ -167,10 +166,7 @@ class Unknown:
     def __int__(self) -> int:
         return 0
 
-    def __len__(self) -> int:
-        return 0
-
-    __index__ = __int__
+    __index__ = __len__ = __int__
 
 
 class Foreseen(BaseException):

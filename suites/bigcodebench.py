@@ -1,0 +1,236 @@
+"""BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
+
+Prompt, tests and the way they are run are the published ones (bigcode-project/bigcodebench
+@47eff25): program and tests share a process, for the tests patch what the program calls. A program
+written against this runner can forge its verdict; see sandbox/inside/unittests.py for what it
+cannot do by accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
+"""
+
+import ast
+import gzip
+import hashlib
+import json
+import secrets
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai import Task, task
+
+from harness.errors import UserError
+from harness.records import Grade, Question
+from harness.rows import read_rows
+from harness.suite import Split
+from harness.task import as_task
+from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError, open_box
+from suites.fetch import data_folder, fetch_rows, revision, sources
+from suites.humaneval import compiles, completed
+
+NAME = "bigcodebench"
+
+INSTRUCTION = (
+    "Please provide a self-contained Python script that solves the following problem in a markdown "
+    "code block:"
+)
+"""bigcodebench/generate.py and provider/utility.py, for the split `complete`."""
+
+LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
+"""For all tests of a task together. Published: as long as the reference solution takes, at least 1 s
+and at most 240 s, and 30 GB of address space. The slowest solution here takes 17 s of CPU time
+(task 99); one (1040) waits for 60 s. Memory is held, not merely mapped, so 4 GiB are ample."""
+
+SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
+
+CARD = """\
+BigCodeBench: Benchmarking Code Generation with Diverse Function Calls and Complex Instructions
+(arXiv 2406.15877; bigcode-project/bigcodebench, Apache-2.0), subset Hard, split complete: 148
+functions to write from a signature and a docstring, with calls of many libraries. Tests v0.1.2,
+about 5 per task, all of which must pass. Published prompt and calibration (the given imports are
+put before the program). Program and tests share a process, as published: a hostile program can
+forge a pass. Needs the image podium-sandbox-bigcodebench; SKIPPED tasks cannot run in a box
+without a network and are not asked. No human baseline. Public since June 2024."""
+
+
+@dataclass(frozen=True, slots=True)
+class BigCodeBench:
+    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+
+    data: str | Path | None = None
+    name: str = NAME
+    version: str = "1-A"
+    dates: str = "2024-06"
+    splits: tuple[Split, ...] = ("eval",)
+    publishable: bool = True
+    needs_box: bool = True
+    image: str = f"{IMAGE}-bigcodebench"
+
+    @property
+    def card(self) -> str:
+        """The paragraph about the suite, with the number of tasks that are not asked."""
+        return CARD.replace("SKIPPED", str(len(skipped())))
+
+    @property
+    def data_revision(self) -> str:
+        """The local file's digest, or the pinned hub revision where there is no file."""
+        return revision(NAME, self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the questions that can run here; UserError names a missing file."""
+        if split != "eval":
+            raise UserError(f"Suite {NAME} has no {split!r} split; it has: eval.")
+        found = [_question(row, NAME) for row in _rows(self.data)]
+        return [question for question in found if question.id not in skipped()]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
+        found = [_question(row, f"{path}, line {at}") for at, row in read_rows(path)]
+        if not found:
+            raise UserError(f"{path} has no rows.")
+        return found
+
+    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Grade by the published unit tests, in a box.
+
+        SandboxError when the box fails, and for a task that cannot run here.
+        """
+        if box is None:
+            raise ValueError(f"{NAME} runs programs: name a sandbox with --box.")
+        if question.target is None:
+            raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+        if question.id in skipped():
+            raise SandboxError(f"{question.id} cannot run here: {skipped()[question.id]}.")
+        facts = question.metadata
+        tests = json.loads(question.target)
+        program = completed(facts["prompt"], facts["entry_point"], reply)
+        if program is None:
+            reason = "no program found"
+            none = {"tests_passed": 0, "tests_total": tests["total"], "reason": reason}
+            return Grade(0.0, None, reason, none)
+        return _graded(program, facts["code_prompt"], tests, (box, self.image))
+
+
+BIGCODEBENCH = BigCodeBench()
+
+
+@task
+def bigcodebench(
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    box: str | None = None,
+    data: str | None = None,
+) -> Task:
+    """BigCodeBench-Hard; name a sandbox for model-written programs (-T box=docker)."""
+    opened = open_box(box) if box else None
+    return as_task(BigCodeBench(data=data), split=split, limit=limit, epochs=epochs, box=opened)
+
+
+@cache
+def skipped() -> Mapping[str, str]:
+    """Return the tasks that cannot run here, and why."""
+    return tomllib.loads(SKIPPED.read_text(encoding="utf-8"))
+
+
+def _graded(
+    program: str, code_prompt: str, tests: Mapping[str, Any], where: tuple[Box, str]
+) -> Grade:
+    """Run a program with its tests and read the report."""
+    box, image = where
+    token = secrets.token_hex(16)
+    given = json.dumps({"token": token, "test": tests["test"]}).encode()
+    source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
+    with closing(box.run(Program(source, "unittest", image=image), [given], LIMITS)) as outcomes:
+        outcome = next(outcomes)
+    total = tests["total"]
+    report = _report(outcome, token)
+    failed = dict[str, str](report["failed"]) if report else {}
+    ran = int(report["ran"]) if report else 0
+    passed = report is not None and ran == total and not failed
+    reason = _reason(outcome, failed, ran, total)
+    facts = {
+        "tests_passed": total if passed else min(max(0, ran - len(failed)), total),
+        "tests_total": total,
+        "seconds": outcome.wall_s,
+        "cpu_s": outcome.cpu_s,
+        "reason": reason,
+    }
+    return Grade(float(passed), program, reason, facts)
+
+
+def _report(outcome: Outcome, token: str) -> dict[str, Any] | None:
+    """Return what the runner reported, None unless it came to its end and is the runner's."""
+    if outcome.status != "exited" or outcome.exit_code != 0:
+        return None
+    try:
+        report = json.loads(outcome.result)
+        whole = report["token"] == token and isinstance(report["failed"], dict)
+        return report if whole and isinstance(report["ran"], int) else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _reason(outcome: Outcome, failed: Mapping[str, str], ran: int, total: int) -> str:
+    if outcome.status != "exited":
+        return "it ended its sandbox" if outcome.status == "died" else f"{outcome.status} limit"
+    for name, line in failed.items():
+        return f"{len(failed)} of {total} tests failed, {name}: {line}"
+    if ran == total:
+        return f"all {total} tests passed"
+    lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
+    return f"{ran} of {total} tests ran: {lines[-1][:300] if lines else 'it ended early'}"
+
+
+def _rows(data: str | Path | None) -> Sequence[Mapping[str, Any]]:
+    """Return the pinned rows: of the local file, which is one JSON array, or of the hub."""
+    source = sources()[NAME]
+    path = data_folder(data) / source.file
+    if not path.is_file():
+        return fetch_rows(NAME, data)
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != source.sha256:
+        raise UserError(
+            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}."
+        )
+    return cast(list[Mapping[str, Any]], json.loads(gzip.decompress(content)))
+
+
+def _question(row: Mapping[str, Any], where: str) -> Question:
+    prompt = row.get("complete_prompt") or row.get("prompt")
+    code_prompt = row.get("code_prompt") or row.get("prompt_wo_doc")
+    test, name, entry = row.get("test"), row.get("task_id"), row.get("entry_point")
+    fields = {"prompt": prompt, "code_prompt": code_prompt, "test": test, "entry_point": entry}
+    for field, text in {"task_id": name, **fields}.items():
+        if not isinstance(text, str) or not text:
+            raise UserError(f"{where} is no raw BigCodeBench row: {field} is missing or no text.")
+    total = _tests(str(test))
+    if not total or f"def {entry}(" not in str(prompt):
+        raise UserError(f"{where}: {name} cannot be used: it has no tests, or no function.")
+    facts = {"prompt": prompt, "entry_point": entry, "code_prompt": str(code_prompt).rstrip()}
+    return Question(
+        id=str(name),
+        text=f"{INSTRUCTION}\n```\n{str(prompt).strip()}\n```\n",
+        kind="program",
+        target=json.dumps({"test": test, "total": total}),
+        metadata=facts,
+    )
+
+
+def _tests(text: str) -> int:
+    """Return how many tests `class TestCases` has; 0 when there is no such class."""
+    if not compiles(text):
+        return 0
+    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+    return len(
+        {
+            one.name
+            for node in classes
+            if node.name == "TestCases"
+            for one in node.body
+            if isinstance(one, ast.FunctionDef) and one.name.startswith("test")
+        }
+    )
