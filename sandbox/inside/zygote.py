@@ -5,6 +5,7 @@ standard library and an order at a time; a program's source and input come as de
 read after the fork, by the process that runs it.
 """
 
+import ctypes
 import gc
 import importlib
 import io
@@ -16,26 +17,32 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from typing import Any, NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 from sandbox.inside.modes import (
     PLACES,
     PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
     libc,
     seen,
     sweep_as,
 )
-from sandbox.inside.runners import RUNNERS
+from sandbox.inside.runners import RUNNERS, prepare
 
 PRELOADED = (
     *("__future__", "abc", "array", "ast", "atexit", "base64", "bisect", "cmath", "collections"),
     *("collections.abc", "contextlib", "copy", "dataclasses", "datetime", "decimal", "enum"),
-    *("fractions", "functools", "hashlib", "heapq", "io", "itertools", "json", "math", "operator"),
+    *("fractions", "functools", "heapq", "io", "itertools", "json", "math", "operator"),
     *("os", "queue", "random", "re", "signal", "statistics", "string", "struct", "sys"),
     *("threading", "time", "traceback", "typing", "types"),
 )
 """What programs import most; a fork finds it loaded."""
+
+PLACE = {"HOME": PLACES[0], "TMPDIR": PLACES[0]}
+"""Where programs start in most boxes, as their environment has it."""
+
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 
 CHANNEL = 100
 """The zygote's descriptor of its channel: above all that an order brings."""
@@ -50,16 +57,38 @@ ADDRESS_SLACK = 4 << 30
 FORKS = 200
 
 
-def start() -> tuple[socket.socket, int]:
-    """Fork the zygote; return the channel to it and its process id."""
+def start(refused: bytes = b"") -> tuple[socket.socket, int]:
+    """Fork the zygote; return the channel to it and its process id.
+
+    `refused` is a filter of system calls, as sandbox/seccomp.py makes it, for it and its forks.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         with suppress(BaseException):
+            refuse(refused)
             serve(theirs)
         os._exit(1)
     theirs.close()
     return ours, pid
+
+
+class Filter(ctypes.Structure):
+    """The kernel's `struct sock_fprog`."""
+
+    _fields_: ClassVar = [("instructions", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+
+def refuse(calls: bytes) -> None:
+    """Have the kernel refuse system calls to this process and all that it forks.
+
+    A filter knows two architectures. On others the engine's own filter has to do.
+    """
+    if calls and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32:
+        code = Filter(len(calls) // 8, calls)
+        libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(code), 0, 0):
+            raise OSError(ctypes.get_errno(), "the filter of system calls")
 
 
 def serve(channel: socket.socket) -> None:
@@ -75,7 +104,8 @@ def serve(channel: socket.socket) -> None:
     libc.prctl(PR_SET_DUMPABLE, 0)
     for name in PRELOADED:
         importlib.import_module(name)
-    baseline = seen(PLACES)
+    prepare()
+    baseline, modules = seen(PLACES), look_new()
     gc.collect()
     gc.freeze()
     channel = socket.socket(fileno=CHANNEL)
@@ -88,7 +118,7 @@ def serve(channel: socket.socket) -> None:
         if pid == 0:
             if "sweep" in order:
                 sweep_as(order["sweep"], baseline)
-            begin(order, files)
+            begin(order, files, modules)
         for file in files:
             os.close(file)
         report(channel, pid, "sweep" in order)
@@ -115,8 +145,11 @@ def report(channel: socket.socket, pid: int, sweep: bool) -> None:
     channel.send(b"swept" if sweep else json.dumps(ended).encode())
 
 
-def begin(order: dict[str, Any], files: list[int]) -> NoReturn:
-    """Turn this fork into the program's process: descriptors, limits, user; then run it."""
+def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> NoReturn:
+    """Turn this fork into the program's process: descriptors, limits, user; then run it.
+
+    `modules` are those of the box, which no program is to find loaded.
+    """
     try:
         source = read_all(files[0]).decode("utf-8", errors="replace")
         for standard, file in enumerate(files[1:]):
@@ -131,7 +164,10 @@ def begin(order: dict[str, Any], files: list[int]) -> NoReturn:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         libc.prctl(PR_SET_DUMPABLE, 1)
         os.chdir(order["folder"])
-        look_new(order["folder"])
+        if order["folder"] != PLACE["HOME"]:
+            os.environ.update(HOME=order["folder"], TMPDIR=order["folder"])
+        for name in modules:
+            del sys.modules[name]
     except BaseException as error:
         os.write(2, f"The box could not prepare this run: {error!r}\n".encode())
         os._exit(120)
@@ -166,17 +202,19 @@ def lower(kind: int, soft: int, hard: int) -> None:
     resource.setrlimit(kind, (soft, hard))
 
 
-def look_new(folder: str) -> None:
-    """Give the process what a Python started from a shell would have, and nothing of the box."""
+def look_new() -> tuple[str, ...]:
+    """Give this process what a Python started from a shell would have; return the box's modules.
+
+    Done once: what every fork would do again, every fork would pay for in pages it has to copy.
+    """
     os.environ.clear()
-    os.environ.update(HOME=folder, TMPDIR=folder, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
     sys.argv = ["solution.py"]
-    for name in [name for name in sys.modules if name.split(".")[0] == "sandbox"]:
-        del sys.modules[name]
     sys.stdin = sys.__stdin__ = stream(0, "r")
     sys.stdout = sys.__stdout__ = stream(1, "w")
     sys.stderr = sys.__stderr__ = stream(2, "w", errors="backslashreplace")
+    return tuple(name for name in sys.modules if name.split(".")[0] == "sandbox")
 
 
 def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:
