@@ -82,6 +82,15 @@ def test_both_rules_hold_in_every_box(any_box: Box) -> None:
     assert passes(METHODS["typed"], JOIN, any_box)
 
 
+@pytest.mark.docker
+def test_a_program_finds_numpy_where_the_image_has_it(docker_box: Box) -> None:
+    program = f"import numpy as np\n{ADD[:-1]} + np.zeros(1, int)[0])"
+    assert passes(program, SUM, docker_box)
+    assert passes(
+        "import numpy as np\ndef join(xs, x): return [*xs, np.int64(x)]", JOIN, docker_box
+    )
+
+
 METHODS = {
     "typed": "class Solution:\n    def join(self, xs: List[int], x: int) -> List[int]:\n"
     "        return xs + [x]",
