@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Any, Protocol
 
 from sandbox.box import Limits, Outcome, Program, SandboxError
+from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("processes", "modes", "official", "unittests", "runners", "zygote", "runs", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
@@ -38,7 +39,8 @@ for name, text in order["sources"].items():
     module = sys.modules[full] = types.ModuleType(full)
     setattr(sys.modules["sandbox.inside"], name, module)
     exec(compile(text, full, "exec"), module.__dict__)
-sys.modules["sandbox.inside.judge"].main(order["mode"], source, sink)
+sys.modules["sandbox.inside.judge"].main(
+    order["mode"], source, sink, bytes.fromhex(order["refused"]))
 os._exit(0)
 """
 """The first words of a cell: it takes the judge's sources from its standard input."""
@@ -137,7 +139,9 @@ class Cell:
         self.runs = 0
         self.program: Program | None = None
         self._deadline = time.monotonic() + BOOT_S
-        boot = json.dumps({"mode": mode, "sources": sources()}).encode()
+        refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
+        order = {"mode": mode, "refused": refused.hex(), "sources": sources()}
+        boot = json.dumps(order).encode()
         self._send(b"%10d" % len(boot) + boot)
         self._line()
 

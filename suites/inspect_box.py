@@ -34,6 +34,7 @@ from inspect_ai.util import (
 from sandbox import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
 from sandbox.cell_box import TWICE
 from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS, sources
+from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 from sandbox.cores import CORES
 from sandbox.docker_box import SLACK_BYTES
 
@@ -113,7 +114,8 @@ class _Job:
         """Return the standard input of the command: boot order, batch order, program, inputs."""
         judge = resources.files("sandbox.inside") / "batch.py"
         modules = {**sources(), "batch": judge.read_text(encoding="utf-8")}
-        boot = json.dumps({"mode": "users", "sources": modules}).encode()
+        refused = filter_bytes({**RULES, **PROGRAM}).hex()
+        boot = json.dumps({"mode": "users", "refused": refused, "sources": modules}).encode()
         order = {
             "seconds": min(self.seconds, 1e9),
             "past_failures": self.past_failures,

@@ -29,9 +29,9 @@ MEMORY_LIMITS = (
 class Batch(Judge):
     """A judge that keeps its answers and stops where its host would probably ask no further."""
 
-    def __init__(self, mode: Mode, source: int) -> None:
-        """Take frames from `source`."""
-        super().__init__(mode, source, os.memfd_create("answers"))
+    def __init__(self, mode: Mode, source: int, refused: bytes) -> None:
+        """Take frames from `source`; `refused` is the filter of system calls for programs."""
+        super().__init__(mode, source, os.memfd_create("answers"), refused)
         self.order: dict[str, Any] = self.read_line()
         self.until = time.monotonic() + self.order["seconds"]
         if isinstance(mode, Users) and memory_limit() > self.order["memory_bytes"]:
@@ -121,15 +121,17 @@ def lack(order: dict[str, Any]) -> str:
     return ""
 
 
-def main(mode: str, source: int, sink: int) -> None:
+def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Run what `source` orders until the batch ends, then say everything to `sink`."""
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
-    modes.TRAFFIC = os.devnull  # this sandbox serves one program, and may have a busy network
+    modes.TRAFFIC = modes.SOCKETS = (
+        os.devnull
+    )  # this sandbox serves one program, and may have a busy network
     problem = refusal()
     answers = b""
     if not problem:
-        judge = Batch(MODES[mode](), source)
+        judge = Batch(MODES[mode](), source, refused)
         problem = lack(judge.order)
         with suppress(Ended, BrokenPipeError):
             if not problem:

@@ -33,10 +33,13 @@ LASTING = "official"
 class Judge:
     """One supervisor, its zygote and the program it was given."""
 
-    def __init__(self, mode: Mode, source: int, sink: int) -> None:
-        """Take frames from `source` and write answers to `sink`; starts the zygote."""
+    def __init__(self, mode: Mode, source: int, sink: int, refused: bytes = b"") -> None:
+        """Take frames from `source` and write answers to `sink`; starts the zygote.
+
+        `refused` is a filter of system calls (sandbox/seccomp.py) for the zygote and its forks.
+        """
         self.source, self.sink = source, sink
-        self.keeper = Keeper(mode, *zygote.start())
+        self.keeper = Keeper(mode, *zygote.start(refused))
         self.keeper.zygote.settimeout(PATIENCE_S)
         mode.begin()
         self.program: Program | None = None
@@ -59,7 +62,9 @@ class Judge:
         self.end_lasting()
         if self.program:
             os.close(self.program.source)
-        self.program = Program(self.read_file(order["program"]), order["runner"], order["entry"])
+        source = self.read_file(order["program"])
+        os.fchmod(source, 0)  # gVisor lets anybody open our files, and later runs read this one
+        self.program = Program(source, order["runner"], order["entry"])
 
     def run(self, order: dict[str, Any]) -> Run:
         """Run the program on one input, within limits; what it leaves is killed and removed."""
@@ -161,9 +166,9 @@ def facts(mode: Mode) -> dict[str, Any]:
     }
 
 
-def main(mode: str, source: int, sink: int) -> None:
+def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Serve until the host closes the stream; `mode` is a key of modes.MODES."""
     if os.path.isdir(SITE):  # noqa: PTH112  (pathlib costs 10 ms of every start)
         sys.path.append(SITE)
     with suppress(Ended, BrokenPipeError, TimeoutError):
-        Judge(MODES[mode](), source, sink).serve()
+        Judge(MODES[mode](), source, sink, refused).serve()

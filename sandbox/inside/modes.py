@@ -33,6 +33,9 @@ COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
 """The arguments with which the same calls (SHM_INFO, SEM_INFO, MSG_INFO) fill in a structure of
 numbers, and the place where it says how many objects there are."""
 
+SOCKETS = "/proc/net/unix"
+"""Shows sockets that outlive their processes: those that were sent, and never received."""
+
 TRAFFIC = "/proc/net/dev"
 """Counts what went over the loopback interface: connections leave traces that nobody can remove."""
 
@@ -157,13 +160,15 @@ Mode = Plain
 
 
 def seen(places: Sequence[str]) -> frozenset[str]:
-    """Return the state between two runs: what lies in the places, System V objects, traffic."""
+    """Return the state between two runs: files, System V objects, names of sockets, traffic."""
     found: set[str] = set()
     for place in places:
         with suppress(OSError):
             found.update(f"{place}/{name}" for name in os.listdir(place))  # noqa: PTH208
     if places:
         found.update(f"{kind} {id}" for kind in KINDS for id in objects(kind))
+        with suppress(OSError), open(SOCKETS, "rb") as file:  # noqa: PTH123
+            found.update(f"socket {line}" for line in file.read().splitlines() if b" @" in line)
         with suppress(OSError), open(TRAFFIC, "rb") as file:  # noqa: PTH123
             found.add(f"traffic {file.read()}")
     return frozenset(found)
