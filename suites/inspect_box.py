@@ -34,9 +34,9 @@ from inspect_ai.util import (
 from sandbox import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
 from sandbox.cell_box import TWICE
 from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS, sources
-from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 from sandbox.cores import CORES
 from sandbox.docker_box import SLACK_BYTES
+from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 FIRST_S, GROWTH = 2.0, 4.0
 """How long the first command of a program goes on with tests (seconds), and how much longer each
