@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,8 +25,8 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import Split
-from harness.task import as_task
-from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError, open_box
+from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
+from suites.boxed import boxed_task
 from suites.fetch import data_folder, fetch_rows, revision, sources
 from suites.humaneval import compiles, completed
 
@@ -39,9 +39,15 @@ INSTRUCTION = (
 """bigcodebench/generate.py and provider/utility.py, for the split `complete`."""
 
 LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
-"""For all tests of a task together. Published: as long as the reference solution takes, at least 1 s
-and at most 240 s, and 30 GB of address space. The slowest solution here takes 17 s of CPU time
-(task 99); one (1040) waits for 60 s. Memory is held, not merely mapped, so 4 GiB are ample."""
+"""For all tests of a task together. Published: as long as the reference solution takes, at least
+1 s and at most 240 s, and 30 GB of address space. The slowest solution here takes 17 s of CPU time
+(task 99), and some wait for a minute. Memory is what is held, not what is mapped: 4 GiB are ample.
+"""
+
+NEEDED = frozenset(
+    ("matplotlib", "numpy", "pandas", "requests", "scikit-learn", "scipy", "seaborn")
+)
+"""The packages that most tasks use; a box without them would fail every model."""
 
 SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
@@ -82,12 +88,12 @@ class BigCodeBench:
         """Return the questions that can run here; UserError names a missing file."""
         if split != "eval":
             raise UserError(f"Suite {NAME} has no {split!r} split; it has: eval.")
-        found = [_question(row, NAME) for row in _rows(self.data)]
+        found = [question_of(row, NAME) for row in published_rows(self.data)]
         return [question for question in found if question.id not in skipped()]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        found = [_question(row, f"{path}, line {at}") for at, row in read_rows(path)]
+        found = [question_of(row, f"{path}, line {at}") for at, row in read_rows(path)]
         if not found:
             raise UserError(f"{path} has no rows.")
         return found
@@ -103,14 +109,18 @@ class BigCodeBench:
             raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
         if question.id in skipped():
             raise SandboxError(f"{question.id} cannot run here: {skipped()[question.id]}.")
+        if missing := _missing(box, self.image):
+            raise SandboxError(
+                f"The box {box.name} lacks {', '.join(missing)}: {NAME} needs --box docker and the "
+                "image that podium sandbox build --image bigcodebench makes."
+            )
         facts = question.metadata
-        tests = json.loads(question.target)
         program = completed(facts["prompt"], facts["entry_point"], reply)
         if program is None:
-            reason = "no program found"
-            none = {"tests_passed": 0, "tests_total": tests["total"], "reason": reason}
+            reason, total = "no program found", json.loads(question.target)["total"]
+            none = {"tests_passed": 0, "tests_total": total, "reason": reason}
             return Grade(0.0, None, reason, none)
-        return _graded(program, facts["code_prompt"], tests, (box, self.image))
+        return grade_by_tests(question, program, box)
 
 
 BIGCODEBENCH = BigCodeBench()
@@ -124,9 +134,9 @@ def bigcodebench(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """BigCodeBench-Hard; name a sandbox for model-written programs (-T box=docker)."""
-    opened = open_box(box) if box else None
-    return as_task(BigCodeBench(data=data), split=split, limit=limit, epochs=epochs, box=opened)
+    """BigCodeBench-Hard: programs run in the sandbox that --sandbox names, or in -T box=docker."""
+    suite = BigCodeBench(data=data)
+    return boxed_task(suite, box, split=split, limit=limit, epochs=epochs, limits=LIMITS)
 
 
 @cache
@@ -135,15 +145,21 @@ def skipped() -> Mapping[str, str]:
     return tomllib.loads(SKIPPED.read_text(encoding="utf-8"))
 
 
-def _graded(
-    program: str, code_prompt: str, tests: Mapping[str, Any], where: tuple[Box, str]
-) -> Grade:
-    """Run a program with its tests and read the report."""
-    box, image = where
+@lru_cache(maxsize=8)
+def _missing(box: Box, image: str) -> Sequence[str]:
+    """Return the needed packages that programs in a box cannot import."""
+    found = {one.partition("==")[0].lower() for one in box.facts(image).packages}
+    return sorted(NEEDED - found)
+
+
+def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
+    """Run a program with the tests of a question and return what the report comes to."""
+    tests, code_prompt = json.loads(question.target or ""), question.metadata["code_prompt"]
     token = secrets.token_hex(16)
     given = json.dumps({"token": token, "test": tests["test"]}).encode()
     source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
-    with closing(box.run(Program(source, "unittest", image=image), [given], LIMITS)) as outcomes:
+    order = Program(source, "unittest", image=BIGCODEBENCH.image)
+    with closing(box.run(order, [given], LIMITS)) as outcomes:
         outcome = next(outcomes)
     total = tests["total"]
     report = _report(outcome, token)
@@ -184,7 +200,7 @@ def _reason(outcome: Outcome, failed: Mapping[str, str], ran: int, total: int) -
     return f"{ran} of {total} tests ran: {lines[-1][:300] if lines else 'it ended early'}"
 
 
-def _rows(data: str | Path | None) -> Sequence[Mapping[str, Any]]:
+def published_rows(data: str | Path | None = None) -> Sequence[Mapping[str, Any]]:
     """Return the pinned rows: of the local file, which is one JSON array, or of the hub."""
     source = sources()[NAME]
     path = data_folder(data) / source.file
@@ -199,7 +215,8 @@ def _rows(data: str | Path | None) -> Sequence[Mapping[str, Any]]:
     return cast(list[Mapping[str, Any]], json.loads(gzip.decompress(content)))
 
 
-def _question(row: Mapping[str, Any], where: str) -> Question:
+def question_of(row: Mapping[str, Any], where: str) -> Question:
+    """Return the question of a raw row, of the hub or of the project's files; UserError if bad."""
     prompt = row.get("complete_prompt") or row.get("prompt")
     code_prompt = row.get("code_prompt") or row.get("prompt_wo_doc")
     test, name, entry = row.get("test"), row.get("task_id"), row.get("entry_point")

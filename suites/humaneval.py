@@ -116,7 +116,7 @@ def completed(prompt: str, entry: str, reply: str) -> str | None:
     A reply that defines the function gets what the prompt says before it: imports, helpers. Any
     other is taken for the rest of the function.
 
-    >>> completed("import math\ndef f(x):\n", "f", "    return x\nprint(f(1))")
+    >>> completed("import math\ndef f(x):\n", "f", "    return x\ndef g(")
     'import math\ndef f(x):\n    return x'
     """
     block = code(reply)
