@@ -143,7 +143,6 @@ class DockerBox(CellBox):
             "environment": ENVIRONMENT,
             "labels": labels(),
             "working_dir": "/tmp",
-            "network_disabled": True,
             "host_config": cast(Any, self._engine().api).create_host_config(**self._limits(kind)),
         }
 
