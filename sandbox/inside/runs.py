@@ -91,9 +91,10 @@ class Run:
     def pass_on(self, lasting: "Lasting", given: int) -> None:
         """Give a lasting process one more input and wait for its answer, or for its end."""
         before = lasting.cpu_s()
-        socket.send_fds(lasting.channel, [b"run"], [given, self.files["result"]])
-        ready = self.watch(lasting.pid, [lasting.channel, self.keeper.zygote], before)
-        if lasting.channel in ready and lasting.channel.recv(16):
+        sources = [lasting.channel, self.keeper.zygote]
+        taken = lasting.send([given, self.files["result"]])
+        ready = self.watch(lasting.pid, sources, before) if taken else []
+        if lasting.channel in ready and lasting.heard():
             self.cpu_s = max(self.cpu_s, lasting.cpu_s() - before)
             self.wall_s = time.monotonic() - self.started
             return
@@ -179,7 +180,23 @@ class Lasting:
         self.pid = self.run.start(nothing, other.fileno())
         os.close(nothing)
         other.close()
+        self.channel.setblocking(False)
         self.stopped = False
+
+    def send(self, files: list[int]) -> bool:
+        """Pass on the files of a run; False when the process has ended or takes no more."""
+        try:
+            socket.send_fds(self.channel, [b"run"], files)
+        except OSError:
+            return False
+        return True
+
+    def heard(self) -> bool:
+        """Return whether the process said something, and not that it has closed the channel."""
+        try:
+            return bool(self.channel.recv(16))
+        except OSError:
+            return False
 
     def cpu_s(self) -> float:
         """CPU time so far."""
