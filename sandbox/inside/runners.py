@@ -14,7 +14,6 @@ import json
 import os
 import socket
 import sys
-import threading
 import traceback
 import types
 from collections.abc import Callable
@@ -154,7 +153,7 @@ def complain(error: BaseException) -> int:
 def end(code: int) -> NoReturn:
     """End the process as Python would: threads joined, exit functions called, files flushed."""
     with suppress(BaseException):
-        cast(Any, threading)._shutdown()
+        cast(Any, sys.modules["threading"])._shutdown()  # where the program loaded it
     with suppress(BaseException):
         cast(Any, atexit)._run_exitfuncs()
     with suppress(BaseException):
