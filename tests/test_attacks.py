@@ -35,6 +35,8 @@ def box(request: pytest.FixtureRequest) -> Generator[Box]:
 
 @pytest.mark.parametrize("attack", EVERY, ids=[one.name for one in EVERY])
 def test_an_attack_gains_nothing_and_leaves_nothing(box: Box, attack: Attack) -> None:
+    if attack.module == "resources" and isinstance(box, OrdinaryBox):
+        pytest.skip("limits do not depend on who starts bwrap")
     assert strike(box, attack).faults == ()
 
 

@@ -97,8 +97,9 @@ def mounts() -> str | None:
 def read_only_root() -> str | None:
     """Writes anywhere but to /tmp and the shared memory."""
     got: list[str] = []
-    for folder, _, _ in os.walk("/"):
+    for folder, inner, _ in os.walk("/"):
         if folder.startswith(("/proc", "/sys", "/tmp", "/dev/shm", "/dev/mqueue", "/dev/fd")):
+            inner.clear()
             continue
         with suppress(OSError):
             os.close(os.open(f"{folder}/left", os.O_CREAT | os.O_WRONLY, 0o600))

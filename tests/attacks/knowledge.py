@@ -70,8 +70,9 @@ def environment() -> str | None:
 @attack()
 def disk() -> str | None:
     """Reads every small file that it can, outside /usr and /proc, for inputs and programs."""
-    for folder, _, names in os.walk("/"):
+    for folder, inner, names in os.walk("/"):
         if folder.startswith(("/proc", "/usr", "/sys", "/lib", "/var/lib/dpkg", sys.prefix)):
+            inner.clear()
             continue
         for name in names:
             path = os.path.join(folder, name)

@@ -73,7 +73,8 @@ def strike(box: Box, attack: Attack) -> Struck:
     looking = f"look {secret()}\n".encode()
     text = source(attack.module).replace("\n# SECRET-", "\n# other-")
     inputs = [looking, f"{attack.name}\n".encode(), looking]
-    list(box.run(Program(source(None)), [looking], LIMITS))
+    if attack.module == "knowledge":  # there is somebody to learn of
+        list(box.run(Program(source(None)), [looking], LIMITS))
     before, struck, same = box.run(Program(text), inputs, LIMITS)
     (other,) = box.run(Program(source(None)), [looking], LIMITS)
     seconds = time.monotonic() - began
