@@ -20,6 +20,10 @@ CPU_COUNTERS = (
 """Files that tell a cgroup's CPU time: the start of their line, and its unit in seconds."""
 
 
+OPENED: dict[str, int] = {}
+"""Descriptors of small files of the kernel's that every run reads: opening them costs more."""
+
+
 class Process(NamedTuple):
     """One line of the process table."""
 
@@ -83,8 +87,17 @@ def newest() -> bytes:
 
     Of this pid namespace; gVisor always says 0.
     """
-    with open("/proc/loadavg", "rb") as file:  # noqa: PTH123  (twice in every run)
-        return file.read().split()[4]
+    return reread("/proc/loadavg").split()[4]
+
+
+def reread(path: str) -> bytes:
+    """Return what a file of the kernel's says now; OSError where there is none."""
+    if path not in OPENED:
+        try:
+            OPENED[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            OPENED[path] = -1
+    return os.pread(OPENED[path], 1 << 13, 0)
 
 
 def group_cpu_s() -> float:
@@ -93,8 +106,8 @@ def group_cpu_s() -> float:
     0 where no cgroup tells.
     """
     for path, start, unit_s in CPU_COUNTERS:
-        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123  (in every tick)
-            for line in file.read().splitlines():
+        with suppress(OSError):
+            for line in reread(path).splitlines():
                 if line.startswith(start):
                     return int(line.removeprefix(start)) * unit_s
     return 0.0
@@ -103,8 +116,8 @@ def group_cpu_s() -> float:
 def memory_kills() -> int:
     """Return the cgroup's count of processes killed for memory; -1 where no cgroup tells."""
     for path in OOM_COUNTERS:
-        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123  (twice in every run)
-            for line in file.read().splitlines():
+        with suppress(OSError):
+            for line in reread(path).splitlines():
                 if line.startswith(b"oom_kill "):
                     return int(line.split()[1])
     return -1
