@@ -71,6 +71,10 @@ images: $(INSTALLED) ## Build the images that programs run in, on the engine tha
 bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
 	$(BIN)/python tests/benchmarks/run_against_inspect.py $(ARGS)
 
+.PHONY: bench-sandbox
+bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"
+	PYTHONPATH=tests $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)
+
 .PHONY: clean
 clean: ## Remove the environment, caches and the demo's output
 	rm -rf $(VENV) $(OUT) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,6 +1,6 @@
 """Problems per second of the sandbox, next to Inspect's own and to the published evaluator.
 
-    python tests/benchmarks/grade_programs.py [--official CHECKOUT] [--stock 30] [--rounds 1]
+    make bench-sandbox ARGS="[--official CHECKOUT] [--stock 30] [--rounds 1]"
 
 Everybody grades the same recorded programs of a real model (o1-mini; reference/data.md) with the
 same tests, two at a time, stopping at a program's first failure. `CHECKOUT` is a clone of
