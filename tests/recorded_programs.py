@@ -9,6 +9,7 @@ import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,20 @@ QWEN_7B = (
     "lcb_qwen_xiangww/Qwen2.5-Ins-7B-ZeroShotCoT__Scenario.codegeneration_1_0.2_eval_all.json.gz"
 )
 
+O1_MINI_OLDER = "lcb_submissions/o1-mini_v5_880_older_grading.json.gz"
+GUNI = {
+    name: f"lcb_v6_guni/output_test6__{name}__eval_all.json.gz"
+    for name in ("DSCoder-V2-Lite-Instruct", "Gemma-2-9b-Ins", "Qwen2.5-Coder-Ins-7B")
+}
+"""The 175 new problems of v6, ten samples each; their `contest_date` is a placeholder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One program with its tests and what the published evaluator said of it."""
 
     question: str
+    title: str
     platform: str
     code: str
     tests: ProgramTests
@@ -41,10 +50,13 @@ def problems() -> dict[str, dict[str, Any]]:
         return {row["question_id"]: row for row in map(json.loads, lines)}
 
 
-def recorded(file: str = O1_MINI, *, independent: bool = False) -> Iterator[Recorded]:
+def recorded(
+    file: str = O1_MINI, *, independent: bool = False, samples: int | None = None
+) -> Iterator[Recorded]:
     """Yield the recorded programs of a file, with public and recovered tests.
 
     With `independent`, only problems with at least twenty validated independent tests, and those.
+    With `samples`, only the first so many programs of a problem.
     """
     known = problems()
     for row in json.loads(gzip.decompress((data_folder() / file).read_bytes())):
@@ -52,11 +64,11 @@ def recorded(file: str = O1_MINI, *, independent: bool = False) -> Iterator[Reco
         cases = _independent(problem) if independent else _public(problem)
         if not cases:
             continue
-        for code, verdict, note in zip(
-            row["code_list"], row["graded_list"], row["metadata"], strict=True
-        ):
+        programs = zip(row["code_list"], row["graded_list"], row["metadata"], strict=True)
+        for code, verdict, note in islice(programs, samples):
             yield Recorded(
                 question=row["question_id"],
+                title=row["question_title"],
                 platform=row["platform"],
                 code=code,
                 tests=ProgramTests(tuple(cases), problem["func_name"]),
