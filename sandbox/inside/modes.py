@@ -45,8 +45,6 @@ SWEEPER = FIRST_USER - 1
 SWEEP_S = 1.0
 """What a sweep may take; a box with more to remove is thrown away: the kernel does it at once."""
 
-KILL_ROUNDS = 200
-
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -97,7 +95,8 @@ class Plain:
 
     def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
         """Kill every process of a run, then remove what it wrote."""
-        for _ in range(KILL_ROUNDS):
+        deadline = time.monotonic() + SWEEP_S
+        while time.monotonic() < deadline:
             before = newest()
             found = children_of(os.getpid(), own)
             for one in found:
@@ -148,7 +147,8 @@ class Users(Namespace):
         reap(own)
         zygote.send(b'{"sweep": %d}' % user)
         zygote.recv(16)
-        for _ in range(KILL_ROUNDS):  # what was killed takes a moment to end
+        deadline = time.monotonic() + SWEEP_S
+        while time.monotonic() < deadline:  # what was killed takes a moment to end
             reap(own)
             if not children_of(os.getpid(), own):
                 break

@@ -13,7 +13,7 @@ from sandbox.inside.processes import Process, children_of, group_cpu_s, memory_k
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
 
-PATIENCE_S = 15.0
+PATIENCE_S = 8.0
 """How long the supervisor waits for what takes milliseconds, unless a program prevents it. Shorter
 than the host's patience: such a program has ended its box, and the engine is not to blame."""
 
@@ -120,7 +120,8 @@ class Run:
 
     def stop(self, pid: int, sources: list[socket.socket]) -> list[Any]:
         """Kill the process, and all others when it does not end for that: one may be tracing it."""
-        for _ in range(int(PATIENCE_S / TICK_S)):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             self.keeper.mode.kill(pid)
             if ready := select.select(sources, [], [], TICK_S)[0]:
                 return ready
