@@ -101,17 +101,14 @@ def proc_of_others() -> str | None:
 
 @attack()
 def descriptors_of_others() -> str | None:
-    """Opens descriptors 0 to 200 of the judge and the zygote, where inputs of others lie."""
+    """Opens descriptors 0 to 200 of the judge and the zygote, for inputs and programs."""
     for pid in others():
         for fd in range(200):
             with suppress(OSError):
                 file = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK)
-                if (
-                    file
-                    and not own(file)
-                    and not os.path.samefile(f"/proc/self/fd/{file}", "/dev/null")
-                ):
-                    return f"descriptor {fd} of process {pid}: {os.pread(file, 50, 0)!r}"
+                held = os.pread(file, 1 << 20, 0)
+                if not own(file) and (found_in(held) or b"def look" in held):
+                    return f"descriptor {fd} of process {pid}: {held[:50]!r}"
     return None
 
 
