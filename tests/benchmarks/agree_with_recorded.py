@@ -23,6 +23,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -137,6 +138,16 @@ def run(box: Box, args: argparse.Namespace) -> Iterator[Row]:
                 )
 
 
+def kept(rows: Iterable[Row], file: Path | None) -> Iterator[Row]:
+    """Yield rows on, each written to a file first where one is wanted."""
+    with file.open("w") if file else nullcontext() as lines:
+        for row in rows:
+            if lines:
+                lines.write(json.dumps(asdict(row)) + "\n")
+                lines.flush()
+            yield row
+
+
 def agreement(rows: Sequence[Row], ours: Callable[[Row], bool]) -> str:
     """Return how often a rule says what the record says."""
     agreed = sum(ours(row) == row.recorded for row in rows)
@@ -239,10 +250,8 @@ def main() -> int:
         return 0
     box = open_box(args.box, AT_ONCE)
     print(f"{box.facts()}, {AT_ONCE} at a time", flush=True)
-    rows = list(run(box, args))
+    rows = list(kept(run(box, args), args.out))
     box.close()
-    if args.out:
-        args.out.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
     tables(rows)
     return 0
 
