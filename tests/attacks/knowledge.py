@@ -69,9 +69,9 @@ def environment() -> str | None:
 
 @attack()
 def disk() -> str | None:
-    """Reads every small file that it can, outside /usr and /proc, for inputs and programs."""
+    """Reads every small file that it can, outside the system and its packages, for inputs and programs."""
     for folder, inner, names in os.walk("/"):
-        if folder.startswith(("/proc", "/usr", "/sys", "/lib", "/var/lib/dpkg", sys.prefix)):
+        if folder.startswith(("/proc", "/usr", "/sys", "/lib", "/opt/podium/site", sys.prefix)):
             inner.clear()
             continue
         for name in names:
