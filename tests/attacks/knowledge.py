@@ -69,7 +69,7 @@ def environment() -> str | None:
 
 @attack()
 def disk() -> str | None:
-    """Reads every small file that it can, outside the system and its packages, for inputs and programs."""
+    """Reads every small file outside the packages, for inputs and programs."""
     for folder, inner, names in os.walk("/"):
         if folder.startswith(("/proc", "/usr", "/sys", "/lib", "/opt/podium/site", sys.prefix)):
             inner.clear()
