@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy import Toy, calls, toy_pool, toy_run
@@ -181,7 +182,7 @@ def test_best_single_without_a_train_split_is_chosen_in_hindsight_and_says_so(
     ],
 )
 def test_another_experiments_directory_is_refused_and_left_alone(
-    tmp_path: Path, changes: dict[str, object], suite: Toy, reason: str
+    tmp_path: Path, changes: dict[str, Any], suite: Toy, reason: str
 ) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)

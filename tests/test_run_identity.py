@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
@@ -86,7 +87,7 @@ def test_another_price_book_is_another_experiment(tmp_path: Path) -> None:
         pytest.param({"limit": 4, "epochs": 1}, "--epochs 2; leave --epochs", id="epochs"),
     ],
 )
-def test_an_experiment_never_shrinks(tmp_path: Path, changes: dict[str, int], reason: str) -> None:
+def test_an_experiment_never_shrinks(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     toy_run(log_dir, limit=4, epochs=2)

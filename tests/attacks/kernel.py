@@ -226,7 +226,8 @@ def setuid_programs() -> str | None:
         reading, writing = os.pipe()
 
         def run() -> None:
-            os.dup2(writing, 1), os.dup2(os.open("/dev/null", 0), 0)
+            os.dup2(writing, 1)
+            os.dup2(os.open("/dev/null", 0), 0)
             os.execvp(argv[0], argv)
 
         os.waitpid(child(run), 0)
