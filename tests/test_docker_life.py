@@ -120,6 +120,7 @@ def test_a_container_killed_from_outside_is_replaced_and_the_program_run_again()
     box = DockerBox(max_sandboxes=1)
     before = {one.id for one in owned_by(os.getpid())}
     outcomes: list[Outcome] = []
+    run(box, "print('warm')")
     source = "import time; time.sleep(1); print('done')"
     thread = threading.Thread(target=lambda: outcomes.extend(run(box, source)))
     thread.start()

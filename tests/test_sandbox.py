@@ -103,6 +103,10 @@ def test_the_last_line_of_an_exception_is_on_stderr_without_our_frames(any_box: 
     ]
 
 
+def test_a_byte_order_mark_is_no_syntax_error(any_box: Box) -> None:
+    assert run(any_box, "\ufeffprint(1)")[0].stdout == b"1\n"
+
+
 def test_threads_are_joined_and_open_files_flushed(any_box: Box) -> None:
     [joined] = run(any_box, LATE)
     [flushed] = run(any_box, "file = open(1, 'w', closefd=False)\nfile.write('kept back')")

@@ -129,8 +129,9 @@ def main_module() -> types.ModuleType:
 
 def execute(source: str, module: types.ModuleType) -> int:
     """Execute a source in a module; return the exit code that Python would end with."""
+    text = source.removeprefix("\ufeff")  # a byte order mark, which Python skips in a file
     try:
-        exec(compile(source, "solution.py", "exec"), module.__dict__)
+        exec(compile(text, "solution.py", "exec"), module.__dict__)
     except BaseException as error:
         return complain(error)
     return 0
