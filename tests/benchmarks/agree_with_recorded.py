@@ -50,6 +50,7 @@ SIGNS = {
     "class Solution reads stdin": r"class Solution",
     "quit or os._exit": r"\bquit\(|\bos\._exit\(",
     "numpy": r"\bnumpy\b",
+    "readlines gives an empty last line": r"\breadlines\(",
 }
 """What a program for standard input may do that the published evaluator does not stand."""
 
