@@ -25,6 +25,9 @@ memory limit is ours under both rules: the published evaluator has none."""
 NEAR = 0.2
 """A time within this fraction of its limit might fall on either side of it another time."""
 
+COMPUTING = 0.05
+"""A program that used less of its CPU time while real time ran out was waiting, not starved."""
+
 OFFICIAL_S = 6
 """The published evaluator's limit per test, in real time; kept by the program's own process."""
 
@@ -202,9 +205,14 @@ class _Exam:
         return result.verdict != "pass" and not self._near(result)
 
     def _near(self, result: CaseResult) -> bool:
-        """Return whether time alone decides this result, and might decide it otherwise."""
+        """Return whether time alone decides this result, and might decide it otherwise.
+
+        So does a stop by real time of a program that was computing: others had the processor.
+        """
         part = result.cpu_s / self.limits.cpu_s
-        return result.verdict in ("pass", "time limit") and 1 - NEAR <= part < 1 + NEAR
+        starved = result.wall_s >= self.limits.wall_s and part >= COMPUTING
+        close = starved or part >= 1 - NEAR
+        return result.verdict in ("pass", "time limit") and close and part < 1 + NEAR
 
     def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
         """Yield the bytes of one input after another; none is kept."""

@@ -51,7 +51,10 @@ class ScriptedBox:
 
 
 def outcome(step: float | str, data: bytes) -> Outcome:
-    """`2.5` takes so long, `wrong` is wrong, `9.0 killed` is stopped after so long."""
+    """`2.5` takes so long, `wrong` is wrong, `9.0 killed` is stopped after so long.
+
+    `2.0 killed starved` is stopped when real time is up.
+    """
     words = str(step).split()
     wrong, killed = words == ["wrong"], "killed" in words
     return Outcome(
@@ -61,7 +64,7 @@ def outcome(step: float | str, data: bytes) -> Outcome:
         stderr=b"",
         result=b"",
         cpu_s=0.5 if wrong else float(words[0]),
-        wall_s=1.0,
+        wall_s=LIMITS.wall_s if "starved" in words else 1.0,
     )
 
 
@@ -114,6 +117,14 @@ def test_a_test_far_from_the_time_limit_is_judged_once(step: float | str) -> Non
     found = judge("", THREE, box, LIMITS)
     assert found.verdicts == ("not run", "time limit", "not run")
     assert (found.reruns, box.alone) == (0, [False])
+
+
+def test_a_program_that_got_no_processor_is_run_again_and_one_that_slept_is_not() -> None:
+    box = ScriptedBox(["2.0 killed starved", 1.0, 1.0, 3.0])
+    assert judge("", THREE, box, LIMITS).passed
+    assert box.alone == [False, False, False, True]
+    box = ScriptedBox(["0.1 killed starved"])
+    assert judge("", THREE, box, LIMITS).verdicts == ("not run", "time limit", "not run")
 
 
 def test_a_program_that_fails_anyway_is_not_run_again() -> None:
