@@ -29,6 +29,10 @@ execution.py); a published solution of MBPP (task 123) needs 2.3 s of CPU time f
 CHECK_LIMITS = Limits(cpu_s=20.0, wall_s=60.0)
 """For a run of the check itself, which is the data set's and does little."""
 
+PATIENCE_S = 1.0
+"""Real time of foreseen calls after which the check first looks at what they came to: a slow
+program that is wrong at once fails at once."""
+
 ROUNDS = 1000
 """Runs of one check: more calls than any check makes one after another."""
 
@@ -111,21 +115,35 @@ class _Exam:
     def ask_check(self) -> dict[str, Any]:
         """Run the check with what is known; return what it said."""
         token = secrets.token_hex(16)
-        order = json.dumps({**asdict(self.check), "token": token, "known": self.known})
-        program = Program(f"{inside()}\nCheck(json.load(sys.stdin)).run()\n")
-        with closing(self.box.run(program, [order.encode()], CHECK_LIMITS)) as outcomes:
-            outcome = next(outcomes)
+        try:
+            order = json.dumps({**asdict(self.check), "token": token, "known": self.known})
+        except RecursionError:
+            return {"failed": "a result is nested too deeply", "line": 0}
+        outcome = self.run_check(order)
+        if outcome.status == "time" and outcome.cpu_s < CHECK_LIMITS.cpu_s:
+            outcome = self.run_check(order, alone=True)  # it waited for others, not for itself
         said = _said(outcome, token)
-        if said is None:
-            last = _last_line(outcome)
-            raise SandboxError(f"A check ended without a verdict ({outcome.status}: {last}).")
-        return said
+        if said is not None:
+            return said
+        why = _ended(outcome)
+        if self.known:  # else a program could choose to stay unscored
+            return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
+        raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
+
+    def run_check(self, order: str, *, alone: bool = False) -> Outcome:
+        """Run the check's process on what it is told."""
+        program = Program(f"{inside()}\nCheck(json.load(sys.stdin)).run()\n")
+        given = [order.encode()]
+        with closing(self.box.run(program, given, CHECK_LIMITS, alone=alone)) as outcomes:
+            return next(outcomes)
 
     def make_calls(self, calls: Sequence[str]) -> str:
         """Call the program; return why it failed, or nothing.
 
-        Ends early when a call raises: the check may be content with that, or need no more.
+        Ends early when a call raises (the check may be content with that, or need no more) and
+        when the calls were slow (a wrong result then spares the rest).
         """
+        slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
         source = f"{inside().partition(CHECKS)[0]}\nanswer = caller({self.program!r}, {setup!r})\n"
         program = Program(source, "call", "answer")
@@ -136,7 +154,9 @@ class _Exam:
                 if outcome.status == "time" and outcome.cpu_s < self.limits.cpu_s:
                     break
                 reason = self.learn(call, outcome)
-                if reason or self.known[-1][1]["list"][0] == "raised":
+                slow_s += outcome.wall_s
+                raised = not reason and self.known[-1][1]["list"][0] == "raised"
+                if reason or raised or slow_s > PATIENCE_S:
                     return reason
             else:
                 return ""

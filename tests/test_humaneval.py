@@ -10,7 +10,7 @@ from checked_help import dishonest, fenced, grades, needs_data, passed, wrong
 
 from harness.errors import UserError
 from harness.records import Question
-from sandbox import Box
+from sandbox import Box, SandboxError
 from suites.fetch import local_path
 from suites.humaneval import INSTRUCTION, HumanEval, completed
 
@@ -145,3 +145,53 @@ def test_rows_that_are_none_of_humaneval_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=said):
         mine(tmp_path, **changes)
+
+
+HUGE = """\
+def check(candidate):
+    assert tuple(candidate([1])) == (1,)
+"""
+
+
+def test_a_result_that_ends_the_check_is_the_programs_failure(
+    tmp_path: Path, isolating: Box
+) -> None:
+    program = fenced("def total(numbers): return range(3 * 10**8)")
+    grade = SUITE.grade(mine(tmp_path, test=HUGE), program, isolating)
+    assert grade.value == 0.0
+    assert "memory" in grade.explanation.lower()
+
+
+@pytest.mark.parametrize("depth", range(450, 1000, 50))
+def test_no_depth_of_a_result_leaves_a_program_unscored(
+    depth: int, tmp_path: Path, subprocess_box: Box
+) -> None:
+    nest = f"value = []\n    for _ in range({depth}): value = [value]\n    return value"
+    program = fenced(f"def total(numbers):\n    {nest}")
+    assert SUITE.grade(mine(tmp_path), program, subprocess_box).value == 0.0
+
+
+def test_a_check_that_ends_before_the_program_was_called_stays_our_failure(
+    tmp_path: Path, subprocess_box: Box
+) -> None:
+    question = mine(tmp_path, test="import os\nos._exit(3)\ndef check(candidate): pass\n")
+    with pytest.raises(SandboxError, match="A check ended without a verdict"):
+        SUITE.grade(question, fenced("def total(numbers): return 0"), subprocess_box)
+
+
+def test_a_slow_program_that_is_wrong_at_once_is_called_once(tmp_path: Path, any_box: Box) -> None:
+    slow = fenced("import time\ndef total(numbers):\n    time.sleep(1.1)\n    return 7")
+    grade = SUITE.grade(mine(tmp_path), slow, any_box)
+    assert (grade.value, grade.metadata["calls"]) == (0.0, 1)
+
+
+def test_a_call_over_its_limit_is_the_last_one(tmp_path: Path, any_box: Box) -> None:
+    big = fenced("def total(numbers): return 'x' * (9 << 20)")
+    grade = SUITE.grade(mine(tmp_path), big, any_box)
+    assert (grade.value, grade.metadata["calls"]) == (0.0, 1)
+
+
+def test_a_slow_program_that_is_right_passes(tmp_path: Path, subprocess_box: Box) -> None:
+    slow = "import time\ndef total(numbers):\n    time.sleep(1.1)\n    return sum(numbers)"
+    grade = SUITE.grade(mine(tmp_path), fenced(slow), subprocess_box)
+    assert (grade.value, grade.metadata["calls"]) == (1.0, 2)
