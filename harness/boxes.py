@@ -6,7 +6,7 @@ is no silent way from an engine that does not answer to a weaker box.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import UserError
-from harness.suite import Suite
+from harness.suite import NeedsPackages, Suite
 
 SUBPROCESS = "subprocess"
 DOCKER = "docker"
@@ -86,7 +86,7 @@ def opened(
     """Yield the box called `name`, asked for all `suites`, and close it whatever happens.
 
     None when no box is wanted. UserError for an unknown name, for less than one program at a time,
-    and when the box cannot serve a suite: an image is missing, an engine is down.
+    and when the box cannot serve a suite: an image or a package is missing, an engine is down.
     """
     if most is not None and most < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {most}.")
@@ -101,9 +101,18 @@ def opened(
             for image in dict.fromkeys(suite.image for suite in needing)
         }
         facts = {suite.name: images[suite.image] for suite in needing}
+        for suite in needing:
+            refuse_lacking(suite, name, facts[suite.name].packages)
         yield OpenBox(name, box, facts, most or os.cpu_count() or 1)
     finally:
         box.close()
+
+
+def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None:
+    """Raise UserError when a suite says that a box with these packages cannot judge it."""
+    refusal = suite.refusal(box, packages) if isinstance(suite, NeedsPackages) else ""
+    if refusal:
+        raise UserError(refusal)
 
 
 def chosen_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:

@@ -7,7 +7,7 @@ file free of sandbox/.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from harness.records import Grade, Question
 
@@ -79,4 +79,16 @@ class Suite(Protocol[BoxT]):
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:
         """Grade one reply to an unsealed question. Pure, or raises what the box raises."""
+        ...
+
+
+@runtime_checkable
+class NeedsPackages(Protocol):
+    """A suite that some boxes cannot serve: a right program would fail there for its imports."""
+
+    def refusal(self, box: str, packages: Sequence[str]) -> str:
+        """Return why a box with these packages (`name==version`) will not do, and the way out.
+
+        Empty when it will. Asked before the first model call.
+        """
         ...

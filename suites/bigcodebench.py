@@ -98,6 +98,16 @@ class BigCodeBench:
             raise UserError(f"{path} has no rows.")
         return found
 
+    def refusal(self, box: str, packages: Sequence[str]) -> str:
+        """Return which needed packages a box lacks, and where they are; empty when it has all."""
+        missing = sorted(NEEDED - {one.partition("==")[0].lower() for one in packages})
+        if not missing:
+            return ""
+        return (
+            f"The box {box} lacks {', '.join(missing)}: {NAME} needs --box docker and the "
+            "image that podium sandbox build --image bigcodebench makes."
+        )
+
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by the published unit tests, in a box.
 
@@ -109,11 +119,8 @@ class BigCodeBench:
             raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
         if question.id in skipped():
             raise SandboxError(f"{question.id} cannot run here: {skipped()[question.id]}.")
-        if missing := _missing(box, self.image):
-            raise SandboxError(
-                f"The box {box.name} lacks {', '.join(missing)}: {NAME} needs --box docker and the "
-                "image that podium sandbox build --image bigcodebench makes."
-            )
+        if refusal := self.refusal(box.name, _packages(box, self.image)):
+            raise SandboxError(refusal)
         facts = question.metadata
         program = completed(facts["prompt"], facts["entry_point"], reply)
         if program is None:
@@ -146,10 +153,9 @@ def skipped() -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _missing(box: Box, image: str) -> Sequence[str]:
-    """Return the needed packages that programs in a box cannot import."""
-    found = {one.partition("==")[0].lower() for one in box.facts(image).packages}
-    return sorted(NEEDED - found)
+def _packages(box: Box, image: str) -> Sequence[str]:
+    """Return the packages that programs in a box can import; asked once, not for every reply."""
+    return box.facts(image).packages
 
 
 def grade_by_tests(question: Question, program: str, box: Box) -> Grade:

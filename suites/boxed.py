@@ -10,7 +10,7 @@ from inspect_ai import Task
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import SandboxEnvironmentSpec, parse_compose_yaml
 
-from harness.boxes import BoxFacts
+from harness.boxes import BoxFacts, refuse_lacking
 from harness.errors import UserError
 from harness.suite import Split, Suite
 from harness.task import as_task
@@ -48,7 +48,7 @@ def boxed_task(
     first sample, before its first model call.
     """
     opened, said = (
-        _ready(box, suite.image, max_sandboxes) if box is not None else (InspectBox(limits), {})
+        _ready(box, suite, max_sandboxes) if box is not None else (InspectBox(limits), {})
     )
     made = as_task(
         suite,
@@ -121,11 +121,12 @@ def _name(pin: str) -> str:
     return re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower()
 
 
-def _ready(name: str, image: str, max_sandboxes: int | None) -> tuple[Box, dict[str, Any]]:
+def _ready(name: str, suite: Suite[Any], max_sandboxes: int | None) -> tuple[Box, dict[str, Any]]:
     """Return a box of ours, asked before any model is, and what a log says of it."""
     try:
         box = open_box(name, max_sandboxes)
-        facts = BoxFacts.model_validate(box.facts(image))
+        facts = BoxFacts.model_validate(box.facts(suite.image))
     except SandboxError as error:
         raise UserError(str(error)) from error
+    refuse_lacking(suite, name, facts.packages)
     return box, {"box": name, "box_facts": facts.model_dump(mode="json")}

@@ -9,7 +9,7 @@ from checked_help import fenced, grades, needs_data, wrong
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box, SandboxError
-from suites.bigcodebench import INSTRUCTION, BigCodeBench, published_rows, skipped
+from suites.bigcodebench import INSTRUCTION, NEEDED, BigCodeBench, published_rows, skipped
 
 SUITE = BigCodeBench()
 DATA = needs_data("bigcodebench")
@@ -115,6 +115,12 @@ def test_a_box_without_the_libraries_is_refused_and_fails_nobody(
         SandboxError, match=r"The box subprocess lacks .*seaborn.*needs --box docker"
     ):
         SUITE.grade(mine(tmp_path), fenced("def task_func(x): return 3"), subprocess_box)
+
+
+def test_a_box_with_the_libraries_is_taken_and_another_refused_by_name() -> None:
+    assert SUITE.refusal("docker", [f"{name}==1.0" for name in NEEDED]) == ""
+    said = SUITE.refusal("bwrap", [f"{name}==1.0" for name in NEEDED - {"scipy"}])
+    assert said.startswith("The box bwrap lacks scipy: ")
 
 
 def test_a_task_that_cannot_run_here_is_refused_with_the_reason(

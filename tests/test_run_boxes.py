@@ -93,6 +93,25 @@ def test_a_box_that_lacks_its_image_is_refused_before_the_first_call(tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
+class Picky(Boxed):
+    """The toy as an exam that needs a package that the cupboard's boxes lack."""
+
+    def refusal(self, box: str, packages: Sequence[str]) -> str:
+        return f"The box {box} has only {' '.join(packages)}: take another."
+
+
+def test_a_box_that_lacks_a_suites_packages_is_refused_before_the_first_call(
+    tmp_path: Path,
+) -> None:
+    cupboard = Cupboard()
+    toy_pool(tmp_path / "run")
+    with pytest.raises(UserError, match=r"The box docker has only six==1\.16\.0: take another"):
+        toy_run(tmp_path / "run", Picky(cupboard), cupboard.boxes, limit=2)
+    assert cupboard.diary[-1] == "close docker"
+    assert calls(tmp_path / "run") == []
+    assert not (tmp_path / "run").exists()
+
+
 def test_without_an_engine_a_run_that_names_no_box_is_refused(tmp_path: Path) -> None:
     cupboard = Cupboard(no_engine="No engine answers at nowhere: start it.")
     with pytest.raises(UserError, match="cannot be had: No engine answers at nowhere: start it"):
