@@ -54,6 +54,9 @@ BOOT_S = 30.0
 GRACE_S = 30.0
 """How long a judge may take beyond a run's wall limit: to clean up, and to pass on large data."""
 
+CLOSE_S = 0.5
+"""How long a judge may take to tidy up after its stream has ended."""
+
 PIECE = 1 << 18
 
 
@@ -116,10 +119,16 @@ class PipeStream:
         return data
 
     def close(self) -> None:
-        """Kill the process and collect it."""
-        self._process.kill()
+        """End the process and collect it: it removes what its last program left, if it can."""
+        assert self._process.stdin
+        assert self._process.stdout
         with suppress(OSError):
-            self._process.communicate()
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSE_S)
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
 
 
 @dataclass(frozen=True, slots=True)

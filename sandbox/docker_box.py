@@ -8,6 +8,7 @@ removes the container.
 
 import select
 import socket
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import Any, cast
 import docker
 from docker.types import LogConfig, Ulimit
 
-from sandbox.box import IMAGE, BoxFacts
+from sandbox.box import IMAGE, BoxFacts, SandboxError
 from sandbox.cell_box import CellBox
 from sandbox.cells import (
     ENVIRONMENT,
@@ -57,6 +58,8 @@ class DockerBox(CellBox):
         """
         self._runtime = runtime
         self._client: docker.DockerClient | None = None
+        self._connecting = threading.Lock()
+        self._closed = False
         self._removals = ThreadPoolExecutor(4, "remove")
         super().__init__(max_sandboxes)
 
@@ -102,9 +105,10 @@ class DockerBox(CellBox):
         """Remove every container."""
         super().close()
         self._removals.shutdown()
-        if self._client:
-            self._client.close()
-            self._client = None
+        with self._connecting:
+            self._closed = True
+            if self._client:
+                self._client.close()
 
     @property
     def alive(self) -> int:
@@ -113,10 +117,13 @@ class DockerBox(CellBox):
 
     def _engine(self) -> docker.DockerClient:
         """Return the client; the first call also removes what killed processes left behind."""
-        if self._client is None:
-            self._client = connect()
-            remove_orphans(self._client)
-        return self._client
+        with self._connecting:
+            if self._closed:
+                raise SandboxError("The sandbox has been closed.")
+            if self._client is None:
+                self._client = connect()
+                remove_orphans(self._client)
+            return self._client
 
     def _remove(self, id: str) -> None:
         """Have a container removed, in the background: a stuck engine must not hold a run up.
@@ -201,6 +208,8 @@ class DockerStream:
 
     def close(self) -> None:
         """Remove the container and close each layer of its stream."""
+        with suppress(OSError):  # wakes up whoever waits for an answer in another thread
+            self._socket.shutdown(socket.SHUT_RDWR)
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
             if layer:
                 with suppress(OSError, ValueError):  # some are closed by the one before

@@ -38,7 +38,7 @@ _REASONS = (
         "(`sudo usermod -aG docker $USER`, then log in again) or run as root.",
     ),
     (
-        r"invalid bind address|TLS configuration|paramiko",
+        r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
         "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
         "unix:///var/run/docker.sock.",
     ),
@@ -130,7 +130,7 @@ def explained() -> Generator[None]:
     """Turn what the engine raises inside the block into a SandboxError."""
     try:
         yield
-    except (DockerException, OSError) as error:  # requests' exceptions are OSErrors
+    except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
         raise explain(error) from error
 
 

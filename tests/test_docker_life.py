@@ -13,9 +13,8 @@ import pytest
 from boxes import DOCKER, TIGHT, needs, run
 from second_engine import Engine, possible, second_engine
 
-from sandbox import Box, DockerBox, Outcome, Program, SandboxError
+from sandbox import Box, DockerBox, Outcome, Program, SandboxError, owners
 from sandbox.engine import connect, containers
-from sandbox.owners import LABEL
 
 pytestmark = [
     pytest.mark.docker,
@@ -43,15 +42,10 @@ def owned_by(pid: int) -> list[Any]:
     """Return the containers of a process."""
     client = connect()
     try:
-        return [
-            one
-            for one in containers(client)
-            if any(
-                f"{pid}" in str(value) for key, value in one.attrs["Labels"].items() if LABEL in key
-            )
-        ]
+        found = containers(client)
     finally:
         client.close()
+    return [one for one in found if f" {pid}:" in str(one.attrs["Labels"][owners.OWNER])]
 
 
 def until(seconds: float, true: Any) -> bool:
@@ -98,21 +92,39 @@ def test_containers_are_gone_when_their_owner_has_finished(owner: subprocess.Pop
 
 def test_no_more_containers_exist_than_allowed() -> None:
     needs(DOCKER)
+    before = len(owned_by(os.getpid()))
     box = DockerBox(max_sandboxes=1)
-    try:
-        threads = [threading.Thread(target=run, args=(box, "print(1)")) for _ in range(4)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-        assert len(owned_by(os.getpid())) - others(box) <= 1
-    finally:
-        box.close()
+    source = "import time; time.sleep(0.3)"
+    threads = [threading.Thread(target=run, args=(box, source)) for _ in range(4)]
+    for one in threads:
+        one.start()
+    seen: list[int] = []
+    while any(one.is_alive() for one in threads):
+        seen.append(len(owned_by(os.getpid())) - before)
+    box.close()
+    assert max(seen) == 1
 
 
-def others(box: DockerBox) -> int:
-    """Return how many containers the other boxes of this process hold."""
-    return len(owned_by(os.getpid())) - box.alive
+def test_a_box_that_is_closed_while_a_program_runs_is_closed_at_once() -> None:
+    needs(DOCKER)
+    box = DockerBox(max_sandboxes=1)
+    run(box, "print('warm')")
+    said: list[str] = []
+
+    def sleep() -> None:
+        try:
+            run(box, "import time; time.sleep(60)")
+        except SandboxError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    time.sleep(0.5)
+    started = time.monotonic()
+    box.close()
+    thread.join(10)
+    assert time.monotonic() - started < 2.5
+    assert said == ["The sandbox has been closed."]
 
 
 def test_a_container_killed_from_outside_is_replaced_and_the_program_run_again() -> None:

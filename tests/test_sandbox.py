@@ -3,6 +3,7 @@
 import json
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from boxes import TIGHT, run
@@ -187,6 +188,20 @@ def test_an_unknown_box_is_refused_with_the_known_ones() -> None:
     known = "bwrap, docker, docker:runsc, subprocess"
     with pytest.raises(SandboxError, match=f"known boxes: {known}"):
         open_box("cardboard")
+
+
+def test_long_integers_are_printed_and_returned(any_box: Box) -> None:
+    assert len(run(any_box, "print(10**9_000)")[0].stdout) == 9_002
+    [outcome] = any_box.run(Program("def f(): return 10**9_000", "call", "f"), [b"[]"], TIGHT)
+    assert len(outcome.result) > 9_000
+
+
+def test_the_subprocess_box_leaves_no_folder() -> None:
+    before = set(Path("/tmp").glob("podium-box-*"))
+    box = open_box("subprocess", 1)
+    list(box.run(Program("x = input()", "official"), [b"1", b"2"], TIGHT))
+    box.close()
+    assert not set(Path("/tmp").glob("podium-box-*")) - before
 
 
 def test_a_closed_box_runs_nothing_more() -> None:

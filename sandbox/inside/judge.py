@@ -178,5 +178,7 @@ def main(mode: str, source: int, sink: int, refused: bytes) -> None:
     """Serve until the host closes the stream; `mode` is a key of modes.MODES."""
     if os.path.isdir(SITE):  # noqa: PTH112  (pathlib costs 10 ms of every start)
         sys.path.append(SITE)
-    with suppress(Ended, BrokenPipeError, TimeoutError):
-        Judge(MODES[mode](), source, sink, refused).serve()
+    judge = Judge(MODES[mode](), source, sink, refused)
+    for step in (judge.serve, judge.end_lasting):  # at the end, what the last program left
+        with suppress(Ended, OSError):
+            step()

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
-from sandbox.inside.official import HEADER, Official
+from sandbox.inside.official import DIGITS, HEADER, Official
 from sandbox.inside.unittests import run_tests
 
 RESULT, CHANNEL = 3, 4
@@ -43,6 +43,7 @@ def script(source: str, entry: str | None) -> NoReturn:
     """Run the program as `__main__`: what it reads and writes are real descriptors."""
     module = main_module()
     sys.setrecursionlimit(1000 + FRAMES)
+    sys.set_int_max_str_digits(DIGITS)
     end(execute(source, module))
 
 
@@ -57,6 +58,7 @@ def call(source: str, entry: str | None) -> NoReturn:
     module.__dict__["__name__"] = "solution"
     module.__dict__["__builtins__"] = NAMES
     sys.setrecursionlimit(DEPTH)
+    sys.set_int_max_str_digits(DIGITS)
     if code := execute(source, module):
         end(code)
     try:
