@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
@@ -87,14 +88,25 @@ class VerdictFile:
             yield cast(Verdict, json.loads(self._text_at(line)))
 
     def put_in_order(self) -> None:
-        """Write the verdicts in the order of the replies, unless they stand so."""
+        """Write the verdicts in the order of the replies, unless they stand so.
+
+        Until all are written the file stays as it is; UserError when there is no room for that.
+        """
         if self._in_order:
             return
         scratch = self._path.with_name(f"{self._path.name}.new")
-        with scratch.open("wb") as new:
-            for line in sorted(self._places):
-                new.write(self._text_at(line))
-        scratch.replace(self._path)
+        try:
+            with scratch.open("wb") as new:
+                for line in sorted(self._places):
+                    new.write(self._text_at(line))
+            scratch.replace(self._path)
+        except OSError as error:
+            raise UserError(
+                f"{scratch} cannot be written ({error.strerror}): {self._path} holds all verdicts, "
+                "in the order in which they came; make room, and the same command orders them."
+            ) from error
+        finally:
+            scratch.unlink(missing_ok=True)
 
     def _text_at(self, line: int) -> bytes:
         self._reader.seek(self._places[line])
@@ -134,16 +146,31 @@ def opened_verdicts(path: Path, made: Made) -> Generator[VerdictFile]:
     UserError when the file is not of podium's making or was made from something else.
     """
     beside = path.with_name(path.name + META)
-    if path.exists() and path.stat().st_size:
-        _refuse_other(path, beside, made)
-    else:
-        beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
     with path.open("ab", buffering=0) as writer, path.open("rb") as reader:
-        try:
-            fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"Another podium grade is writing {path}; wait for its end.") from None
+        _lock(path, writer)
+        if os.fstat(writer.fileno()).st_size:
+            _refuse_other(path, beside, made)
+        else:
+            _describe(beside, made)
         yield VerdictFile(path, reader, cast(BinaryIO, writer))
+
+
+def _lock(path: Path, writer: RawIOBase) -> None:
+    """Keep other runs out; UserError if one is at work, or has just put another file here."""
+    try:
+        fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        same = os.path.samestat(os.fstat(writer.fileno()), path.stat())
+    except BlockingIOError:
+        same = False
+    if not same:
+        raise UserError(f"Another podium grade is writing {path}; wait for its end.")
+
+
+def _describe(beside: Path, made: Made) -> None:
+    try:
+        beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{beside} cannot be written ({error.strerror}): make room.") from error
 
 
 def _refuse_other(path: Path, beside: Path, made: Made) -> None:
