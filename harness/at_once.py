@@ -1,11 +1,18 @@
 """Several gradings at once in threads, without holding more than a few of them in memory."""
 
+import os
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use, as the sandbox counts them."""
+    return len(os.sched_getaffinity(0))
+
 
 AHEAD = 2
 """Items handed out per thread, so that no thread waits for the next one to be read."""

@@ -5,7 +5,6 @@ A box that was not named is a container, or for our own rehearsal programs a chi
 is no silent way from an engine that does not answer to a weaker box.
 """
 
-import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from harness.at_once import cores
 from harness.errors import UserError
 from harness.suite import NeedsPackages, Suite
 
@@ -103,7 +103,7 @@ def opened(
         facts = {suite.name: images[suite.image] for suite in needing}
         for suite in needing:
             refuse_lacking(suite, name, facts[suite.name].packages)
-        yield OpenBox(name, box, facts, most or os.cpu_count() or 1)
+        yield OpenBox(name, box, facts, most or cores())
     finally:
         box.close()
 
@@ -113,6 +113,12 @@ def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None
     refusal = suite.refusal(box, packages) if isinstance(suite, NeedsPackages) else ""
     if refusal:
         raise UserError(refusal)
+
+
+def refuse_unknown(boxes: Boxes, name: str | None) -> None:
+    """Raise UserError for a box that does not exist, also where no box will be needed."""
+    with opened(boxes, name, ()):
+        pass
 
 
 def chosen_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
@@ -134,21 +140,21 @@ def inspected(boxes: Boxes, name: str, suites: Iterable[Suite[Any]]) -> tuple[li
     What only some suites lack is a problem of those suites, and says so.
     """
     found: dict[str, None] = {}
-    missing: list[str] = []
+    lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]
     try:
         with opened(boxes, name, ()) as box:
             for image in dict.fromkeys(suite.image for suite in needing):
-                served = ", ".join(suite.name for suite in needing if suite.image == image)
+                served = [suite.name for suite in needing if suite.image == image]
                 try:
                     facts = BoxFacts.model_validate(boxes.describe(box and box.box, image))
                 except UserError as error:
-                    missing.append(f"for {served}: {error}")
+                    lacked.setdefault(str(error), []).extend(served)
                 else:
                     found[f"Box {name!r}: {facts.short}, {_counted(facts)}."] = None
     except UserError as error:
-        missing.append(str(error))
-    return list(found), missing
+        return list(found), [str(error)]
+    return list(found), [f"for {', '.join(names)}: {why}" for why, names in lacked.items()]
 
 
 def _counted(facts: BoxFacts) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.at_once import as_done
-from harness.boxes import OpenBox, chosen_box, opened
+from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
 from harness.compose import Catalogue
 from harness.errors import UserError
 from harness.progress import progress_line, tick
@@ -92,6 +92,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
             raise UserError(f"There is no file {path}.")
         if path.resolve() == request.out.resolve():
             raise UserError(f"--out {path} is what is to be graded: name another file.")
+    refuse_unknown(catalogue.boxes, request.box)
     questions = _questions(suite, request.problems)
     total = _checked(request.replies, questions, suite)
     name = chosen_box(request.box, catalogue.boxes) if suite.needs_box else None

@@ -4,7 +4,6 @@ Without a solver the task generates with the model Inspect was given, so `inspec
 suites/aime25 --model openai/gpt-5` works as any Inspect user expects.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Solver, TaskState, generate
 
+from harness.at_once import cores
 from harness.errors import UserError
 from harness.progress import tick
 from harness.records import PODIUM, Grade, Question
@@ -105,7 +105,7 @@ def as_scorer(
     A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
     it never becomes a zero.
     """
-    at_once = anyio.CapacityLimiter(max_sandboxes or os.cpu_count() or 1)
+    at_once = anyio.CapacityLimiter(max_sandboxes or cores())
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:

@@ -65,7 +65,8 @@ def test_replies_that_are_none_are_refused(
         pytest.param("--problems {0}/replies.jsonl", "leave out --problems", id="generated"),
         pytest.param("--out {0}/no/out.jsonl", "There is no directory", id="out"),
         pytest.param("--out {0}/replies.jsonl", "is what is to be graded", id="same"),
-        pytest.param("--suite practice-code --box cellar", "no question", id="other-suite"),
+        pytest.param("--suite practice-code --box bwrap", "no question", id="other-suite"),
+        pytest.param("--box cellar", "'cellar'; known", id="box"),
     ],
 )
 def test_files_and_suites_that_are_not_there_are_refused(

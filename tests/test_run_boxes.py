@@ -191,6 +191,14 @@ def test_an_inspected_box_says_what_it_is_or_what_it_lacks() -> None:
     )
 
 
+def test_what_suites_of_several_images_lack_alike_is_said_once() -> None:
+    cupboard = Cupboard(missing="The engine is down.")
+    suites = [Boxed(cupboard), Boxed(cupboard)]
+    suites[1].name, suites[1].image = "other", "other-image"
+    _, missing = inspected(cupboard.boxes, "docker", suites)
+    assert missing == ["for toy, other: The engine is down."]
+
+
 def test_doctor_looks_into_a_box(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--box", "subprocess"]) == 0
     assert "Box 'subprocess': Python 3." in capsys.readouterr().out
