@@ -162,15 +162,6 @@ def test_a_result_that_ends_the_check_is_the_programs_failure(
     assert "memory" in grade.explanation.lower()
 
 
-@pytest.mark.parametrize("depth", range(450, 1000, 50))
-def test_no_depth_of_a_result_leaves_a_program_unscored(
-    depth: int, tmp_path: Path, subprocess_box: Box
-) -> None:
-    nest = f"value = []\n    for _ in range({depth}): value = [value]\n    return value"
-    program = fenced(f"def total(numbers):\n    {nest}")
-    assert SUITE.grade(mine(tmp_path), program, subprocess_box).value == 0.0
-
-
 def test_a_check_that_ends_before_the_program_was_called_stays_our_failure(
     tmp_path: Path, subprocess_box: Box
 ) -> None:
