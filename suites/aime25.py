@@ -17,6 +17,7 @@ from harness.rows import read_rows
 from harness.suite import Split
 from harness.task import as_task
 from suites.fetch import Rows, fetch_rows, revision
+from suites.refusing import refusing
 
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
@@ -89,6 +90,7 @@ AIME25 = Aime25()
 
 
 @task
+@refusing
 def aime25(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:

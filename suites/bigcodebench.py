@@ -29,6 +29,7 @@ from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
 from suites.boxed import boxed_task
 from suites.fetch import data_folder, fetch_rows, revision, sources
 from suites.humaneval import compiles, completed
+from suites.refusing import refusing
 
 NAME = "bigcodebench"
 
@@ -134,6 +135,7 @@ BIGCODEBENCH = BigCodeBench()
 
 
 @task
+@refusing
 def bigcodebench(
     split: Split = "eval",
     limit: int | None = None,

@@ -22,6 +22,7 @@ from sandbox import IMAGE, Box
 from suites.boxed import boxed_task
 from suites.checked import Check, Checked, judge_checked, read_check
 from suites.fetch import fetch_rows, revision
+from suites.refusing import refusing
 
 INSTRUCTION = (
     "Read the following function signature and docstring, and fully implement the function "
@@ -82,6 +83,7 @@ HUMANEVAL = HumanEval()
 
 
 @task
+@refusing
 def humaneval(
     split: Split = "eval",
     limit: int | None = None,

@@ -30,6 +30,7 @@ from suites.livecodebench_question import extracted, question_of
 from suites.livecodebench_releases import ALWAYS, Release, Window, release_of, window_of
 from suites.livecodebench_rows import Index, find_tests
 from suites.programs import Judgement, ProgramTests, judge
+from suites.refusing import refusing
 
 CARD = """\
 LiveCodeBench: Holistic and Contamination Free Evaluation of Large Language Models for Code
@@ -194,6 +195,7 @@ LIVECODEBENCH = LiveCodeBench()
 
 
 @task
+@refusing
 def livecodebench(
     release: str = "v6",
     start_date: str | None = None,

@@ -23,6 +23,7 @@ from suites.boxed import boxed_task
 from suites.checked import Check
 from suites.fetch import fetch_rows, revision
 from suites.humaneval import compiles, graded
+from suites.refusing import refusing
 
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
@@ -97,6 +98,7 @@ MBPP = Mbpp()
 
 
 @task
+@refusing
 def mbpp(
     split: Split = "eval",
     limit: int | None = None,

@@ -12,6 +12,7 @@ from sandbox import Box
 from suites.practice import Draft, PracticeSuite
 from suites.practice_choice_computed import COMPUTED
 from suites.practice_choice_facts import FACTS
+from suites.refusing import refusing
 
 INSTRUCTION = (
     "Answer the following multiple choice question. The last line of your response should be of "
@@ -67,6 +68,7 @@ SUITE = PracticeSuite(
 
 
 @task
+@refusing
 def practice_choice(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
     """Generated four-way science questions, GPQA-like; splits train, validation and eval."""
     return as_task(SUITE, split=split, limit=limit, epochs=epochs)

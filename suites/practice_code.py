@@ -12,6 +12,7 @@ from suites.practice_code_lists import LISTS
 from suites.practice_code_numbers import NUMBERS
 from suites.practice_code_texts import TEXTS
 from suites.programs import judge, read_tests
+from suites.refusing import refusing
 
 
 def code_question(id: str, draft: Draft) -> Question:
@@ -57,6 +58,7 @@ SUITE = PracticeSuite(
 
 
 @task
+@refusing
 def practice_code(
     split: Split = "eval",
     limit: int | None = None,

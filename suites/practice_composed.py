@@ -16,6 +16,7 @@ from suites.practice_composed_direct import DIRECT
 from suites.practice_facts import BY_NUMBER, ELEMENTS, PLANETS, Element
 from suites.practice_integer import grade_integer, integer_question
 from suites.practice_integer_numbers import digit_sum, divisors, is_prime
+from suites.refusing import refusing
 
 TWO_SPELLINGS = ("Al", "S", "Cs")
 """Elements whose English name differs across the Atlantic: their letters are not counted."""
@@ -172,6 +173,7 @@ SUITE = PracticeSuite(
 
 
 @task
+@refusing
 def practice_composed(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
     """Generated questions of two to four hops; splits train, validation and eval."""
     return as_task(SUITE, split=split, limit=limit, epochs=epochs)

@@ -10,6 +10,7 @@ from sandbox import Box
 from suites.practice import Draft, PracticeSuite
 from suites.practice_integer_counting import COUNTING
 from suites.practice_integer_numbers import NUMBERS
+from suites.refusing import refusing
 
 INSTRUCTION = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
@@ -48,6 +49,7 @@ SUITE = PracticeSuite(
 
 
 @task
+@refusing
 def practice_integer(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
     """Generated integer-answer questions, AIME-like; splits train, validation and eval."""
     return as_task(SUITE, split=split, limit=limit, epochs=epochs)

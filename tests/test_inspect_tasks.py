@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +129,13 @@ def test_a_box_of_ours_is_asked_when_the_task_is_made_and_named_in_its_header() 
     assert said["podium"]["box_facts"]["python"]
     with pytest.raises(UserError, match="no box 'cardboard'"):
         boxed_task(SUITE, "cardboard")
+
+
+def test_what_is_refused_is_a_sentence_on_inspects_command_line(tmp_path: Path) -> None:
+    words = ["suites/practice_code.py", "-T", "box='[cardboard]'", "--model", "mockllm/model"]
+    tool = [str(Path(sys.executable).with_name("inspect")), "eval", "--log-dir", str(tmp_path)]
+    root = Path(__file__).parent.parent
+    done = subprocess.run([*tool, *words], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "There is no box '[cardboard]'" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
