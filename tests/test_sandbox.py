@@ -1,6 +1,8 @@
 """What every box promises of a run, tested on each box that this machine has."""
 
 import json
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -194,6 +196,18 @@ def test_long_integers_are_printed_and_returned(any_box: Box) -> None:
     assert len(run(any_box, "print(10**9_000)")[0].stdout) == 9_002
     [outcome] = any_box.run(Program("def f(): return 10**9_000", "call", "f"), [b"[]"], TIGHT)
     assert len(outcome.result) > 9_000
+
+
+def test_what_other_processes_use_is_not_counted(any_box: Box) -> None:
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(3)]
+    try:
+        [outcome] = run(any_box, "import time; time.sleep(0.8)")
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+    assert outcome.status == "exited"
+    assert outcome.cpu_s < 0.5
 
 
 def test_the_subprocess_box_leaves_no_folder() -> None:

@@ -57,13 +57,14 @@ class Plain:
     """A child process with limits; see subprocess_box.py for what that does not cover."""
 
     places: Sequence[str] = ()
+    own_cgroup = False
+    """Whether the cgroup that can be read is the box's alone, and not that of a whole machine."""
 
     def begin(self) -> None:
         """Become the parent of orphans, refuse to be traced, remember how things look when tidy."""
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(PR_SET_DUMPABLE, 0)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        self.users = 0
         self.folders: list[str] = []
         self.baseline = seen(self.places)
 
@@ -78,8 +79,7 @@ class Plain:
 
     def folder(self) -> str:
         """Return the directory in which the next run starts: new, and empty."""
-        self.users += 1
-        folder = f"/tmp/podium-box-{os.getpid()}-{self.users}"
+        folder = f"/tmp/podium-box-{os.urandom(8).hex()}"
         os.mkdir(folder, 0o700)  # noqa: PTH102  (pathlib costs 10 ms of every start)
         self.folders.append(folder)
         return folder
@@ -123,6 +123,8 @@ class Namespace(Plain):
 
 class Users(Namespace):
     """A user of its own for every run."""
+
+    own_cgroup = True
 
     def begin(self) -> None:
         """Also drop what switching users does not need, and find out whether memory is counted."""

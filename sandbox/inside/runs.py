@@ -71,7 +71,7 @@ class Run:
         self.started = time.monotonic()
         self.wall_s = 0.0
         self.clean = True
-        self.kills = memory_kills()
+        self.kills = self.memory_kills()
 
     def start(self, given: int, *more: int) -> int:
         """Have the zygote fork the program's process; return its id."""
@@ -80,6 +80,7 @@ class Run:
         files = [self.program.source, given, *self.files.values(), *more]
         socket.send_fds(self.keeper.zygote, [json.dumps(order).encode()], files)
         self.pid = int(self.keeper.zygote_says())
+        self.started = time.monotonic()  # a zygote that is new has been loading until now
         return self.pid
 
     def fork(self, given: int) -> None:
@@ -98,13 +99,13 @@ class Run:
             self.cpu_s = max(self.cpu_s, lasting.cpu_s() - before)
             self.wall_s = time.monotonic() - self.started
             return
-        self.status = self.status or ("memory" if memory_kills() > self.kills else "exited")
+        self.status = self.status or ("memory" if self.memory_kills() > self.kills else "exited")
         self.exit_code = lasting.stop().exit_code
         self.wall_s = time.monotonic() - self.started
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
         """Wait until one of the sources speaks; kill the process when it passes a limit."""
-        self.group_s = others_cpu_s()
+        self.group_s = self.others_cpu_s()
         while True:
             ready, _, _ = select.select(sources, [], [], TICK_S)
             self.wall_s = time.monotonic() - self.started
@@ -132,16 +133,24 @@ class Run:
     def count(self, found_s: float) -> None:
         """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
         self.orphans_s += reap({self.keeper.pid})
-        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, others_cpu_s() - self.group_s)
+        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, self.others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
         """Take over how the process ended."""
         self.exit_code = ended["exit_code"]
         self.count(ended["cpu_s"])
-        if memory_kills() > self.kills:
+        if self.memory_kills() > self.kills:
             self.status = "memory"
         if not self.status and self.cpu_s >= self.limits["cpu_s"]:
             self.status = "time"
+
+    def others_cpu_s(self) -> float:
+        """Return the CPU time of the box's cgroup less our own; 0 where there is none."""
+        return others_cpu_s() if self.keeper.mode.own_cgroup else 0.0
+
+    def memory_kills(self) -> int:
+        """Return how many processes the box's cgroup has lost for want of memory."""
+        return memory_kills() if self.keeper.mode.own_cgroup else 0
 
     def read(self, name: str) -> bytes:
         """Return what a file of the run holds, up to the output limit."""
