@@ -10,11 +10,12 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from harness.errors import UserError
+from harness.records import Question
 
 Row: TypeAlias = dict[str, Any]
 ZIP = ".gz"
@@ -34,6 +35,17 @@ def read_rows(path: Path) -> Generator[tuple[int, Row]]:
     except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError, zlib.error) as error:
         kind = "CSV" if _is_csv(path) else "JSON Lines"
         raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
+
+
+def read_questions(path: Path, made: Callable[[Row, str], Question]) -> list[Question]:
+    """Return the question that `made` makes of each row and of its place, for messages.
+
+    UserError when there is no row, and for all that `read_rows` refuses.
+    """
+    found = [made(row, f"{path}, line {number}") for number, row in read_rows(path)]
+    if not found:
+        raise UserError(f"{path} has no rows.")
+    return found
 
 
 def _is_csv(path: Path) -> bool:

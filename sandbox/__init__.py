@@ -4,10 +4,10 @@ Belongs here: the `Box` protocol, its implementations, limits, and cleaning up a
 Does not belong here: tests of a program, graders, prompts (suites/programs.py), and anything that
 imports another package of ours. Security code is read alone.
 
-Read in this order: box.py (what a box promises); inside/ (what runs in one); cells.py, pool.py and
-cell_box.py (how the host talks to it); docker_box.py, bwrap_box.py and subprocess_box.py (how each
-starts one); engine.py and images.py (what Docker needs). A box is always chosen by name; nothing
-here falls back to a weaker one.
+Read in this order: box.py (what a box promises); inside/ (what runs in one); frames.py, cells.py,
+pool.py and cell_box.py (how the host talks to it); docker_box.py, bwrap_box.py and
+subprocess_box.py (how each starts one); engine.py and images.py (what Docker needs). A box is
+always chosen by name; nothing here falls back to a weaker one.
 """
 
 from collections.abc import Callable, Mapping

@@ -10,15 +10,11 @@ import select
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from importlib import resources
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sandbox.box import Limits, Outcome, Program, SandboxError
-from sandbox.seccomp import PROGRAM, RULES, filter_bytes
-
-INSIDE = ("processes", "modes", "official", "unittests", "runners", "zygote", "runs", "judge")
-"""Modules of sandbox/inside/ in an order in which each finds what it imports."""
+from sandbox.frames import FACTS, PARTS, boot, load_frame, outcome, run_header
 
 BOOT = """\
 import json, os, sys, types
@@ -148,47 +144,33 @@ class Cell:
         self.runs = 0
         self.program: Program | None = None
         self._deadline = time.monotonic() + BOOT_S
-        refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
-        order = {"mode": mode, "refused": refused.hex(), "sources": sources()}
-        boot = json.dumps(order).encode()
-        self._send(b"%10d" % len(boot) + boot)
+        self._send(boot(mode))
         self._line()
 
     def load(self, program: Program) -> None:
         """Give the judge a program; the one before is forgotten."""
-        source = program.source.encode("utf-8", errors="replace")  # lone surrogates become `?`
-        order = {"program": len(source), "runner": program.runner, "entry": program.entry}
         self._deadline = time.monotonic() + GRACE_S
         self.program = program
-        self._send(json.dumps(order).encode() + b"\n" + source)
+        self._send(load_frame(program))
 
     def run(self, data: bytes, limits: Limits, grace_s: float = GRACE_S) -> Answer:
         """Run the program on one input; it may take `grace_s` longer than its wall limit."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
-        order = json.dumps({"run": len(data), **asdict(limits)}).encode() + b"\n"
+        order = run_header(len(data), limits)
         if len(data) < PIECE:
             self._send(order + data)  # one message passes the engine faster than two
         else:
             self._send(order)
             self._send(data)
         header = self._line()
-        parts = [self._exactly(header[name]) for name in ("stdout", "stderr", "result")]
-        outcome = Outcome(
-            header["status"],
-            header["exit_code"],
-            parts[0],
-            parts[1],
-            parts[2],
-            header["cpu_s"],
-            header["wall_s"],
-        )
-        return Answer(outcome, header["clean"])
+        parts = [self._exactly(header[name]) for name in PARTS]
+        return Answer(outcome(header, parts), header["clean"])
 
     def facts(self) -> dict[str, Any]:
         """Return the version of Python inside and the packages that programs can import."""
         self._deadline = time.monotonic() + GRACE_S
-        self._send(b'{"facts": 0}\n')
+        self._send(FACTS)
         return self._line()
 
     def close(self) -> None:
@@ -246,9 +228,3 @@ def started(stream: Stream, mode: str) -> Cell:
     except BaseException:
         stream.close()
         raise
-
-
-def sources() -> dict[str, str]:
-    """Return the judge's modules as text, as they are sent into a box."""
-    folder = resources.files("sandbox.inside")
-    return {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in INSIDE}

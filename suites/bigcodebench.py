@@ -23,7 +23,7 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rows import read_rows
+from harness.rows import read_questions
 from harness.suite import Split
 from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
 from suites.boxed import boxed_task
@@ -94,10 +94,7 @@ class BigCodeBench:
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        found = [question_of(row, f"{path}, line {at}") for at, row in read_rows(path)]
-        if not found:
-            raise UserError(f"{path} has no rows.")
-        return found
+        return read_questions(path, question_of)
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
         """Return which needed packages a box lacks, and where they are; empty when it has all."""

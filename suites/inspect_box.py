@@ -17,9 +17,8 @@ import json
 import math
 import zlib
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from importlib import resources
 from typing import Any, cast
 
 import anyio.from_thread
@@ -33,10 +32,10 @@ from inspect_ai.util import (
 
 from sandbox import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
 from sandbox.cell_box import TWICE
-from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS, sources
+from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS
 from sandbox.cores import CORES
 from sandbox.docker_box import SLACK_BYTES
-from sandbox.seccomp import PROGRAM, RULES, filter_bytes
+from sandbox.frames import FACTS, PARTS, boot, line, load_frame, outcome, run_header
 
 FIRST_S, GROWTH = 2.0, 4.0
 """How long the first command of a program goes on with tests (seconds), and how much longer each
@@ -112,10 +111,6 @@ class _Job:
 
     def frames(self, inputs: Iterable[bytes]) -> bytes:
         """Return the standard input of the command: boot order, batch order, program, inputs."""
-        judge = resources.files("sandbox.inside") / "batch.py"
-        modules = {**sources(), "batch": judge.read_text(encoding="utf-8")}
-        refused = filter_bytes({**RULES, **PROGRAM}).hex()
-        boot = json.dumps({"mode": "users", "refused": refused, "sources": modules}).encode()
         order = {
             "seconds": min(self.seconds, 1e9),
             "past_failures": self.past_failures,
@@ -123,11 +118,9 @@ class _Job:
             "program_bytes": self.limits.memory_bytes,
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
-        source = self.program.source.encode("utf-8", errors="replace")
-        load = {"program": len(source), "runner": self.program.runner, "entry": self.program.entry}
-        parts = [b"%10d" % len(boot), boot, _line(order), b'{"facts": 0}\n', _line(load), source]
+        parts = [boot("users", "batch"), line(order), FACTS, load_frame(self.program)]
         for data in inputs:
-            parts += [_line({"run": len(data), **asdict(self.limits)}), data]
+            parts += [run_header(len(data), self.limits), data]
         return b"".join(parts)
 
     @property
@@ -274,25 +267,10 @@ def _outcomes(answers: bytes) -> list[Outcome]:
         header = json.loads(answers[place:end])
         place = end + 1
         parts: list[bytes] = []
-        for name in ("stdout", "stderr", "result"):
+        for name in PARTS:
             parts.append(answers[place : place + header[name]])
             place += header[name]
-        stdout, stderr, result = parts
-        found.append(
-            Outcome(
-                header["status"],
-                header["exit_code"],
-                stdout,
-                stderr,
-                result,
-                header["cpu_s"],
-                header["wall_s"],
-            )
-        )
+        found.append(outcome(header, parts))
     if not found:
         raise _Died("its judge answered nothing")
     return found
-
-
-def _line(order: dict[str, Any]) -> bytes:
-    return json.dumps(order).encode() + b"\n"

@@ -16,7 +16,7 @@ from inspect_ai import Task, task
 from harness.answers import code
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rows import read_rows
+from harness.rows import read_questions
 from harness.suite import Split
 from sandbox import IMAGE, Box
 from suites.boxed import boxed_task
@@ -84,10 +84,7 @@ class Mbpp:
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        found = [_question(row, f"{path}, line {at}") for at, row in read_rows(path)]
-        if not found:
-            raise UserError(f"{path} has no rows.")
-        return found
+        return read_questions(path, _question)
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by the published assertions, in a box; SandboxError when the box fails."""

@@ -105,7 +105,7 @@ class Run:
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
         """Wait until one of the sources speaks; kill the process when it passes a limit."""
-        self.group_s = self.others_cpu_s()
+        self.group_s = others_cpu_s()
         while True:
             ready, _, _ = select.select(sources, [], [], TICK_S)
             self.wall_s = time.monotonic() - self.started
@@ -133,7 +133,7 @@ class Run:
     def count(self, found_s: float) -> None:
         """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
         self.orphans_s += reap({self.keeper.pid})
-        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, self.others_cpu_s() - self.group_s)
+        self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
         """Take over how the process ended."""
@@ -143,10 +143,6 @@ class Run:
             self.status = "memory"
         if not self.status and self.cpu_s >= self.limits["cpu_s"]:
             self.status = "time"
-
-    def others_cpu_s(self) -> float:
-        """Return the CPU time of the box's cgroup less our own; 0 where there is none."""
-        return others_cpu_s() if self.keeper.mode.own_cgroup else 0.0
 
     def memory_kills(self) -> int:
         """Return how many processes the box's cgroup has lost for want of memory."""
