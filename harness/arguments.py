@@ -1,4 +1,4 @@
-"""The arguments of every command, apart from what the commands do (harness/cli.py).
+"""The arguments of every command, apart from what the commands do (harness/cli/).
 
 Nothing slow is imported here: `podium --help` reads this file on every call.
 """

@@ -1,6 +1,6 @@
 """Which box runs the programs of a run, and what that box is: chosen and checked before any call.
 
-The hub imports no sandbox: harness/cli.py says in a `Boxes` how a box is opened, asked and found.
+The hub imports no sandbox: harness/cli/ says in a `Boxes` how a box is opened, asked and found.
 A box that was not named is a container, or for our own rehearsal programs a child process; there
 is no silent way from an engine that does not answer to a weaker box.
 """

@@ -1,6 +1,6 @@
 """From a request (suites, systems, a pool) to the entries of an experiment, refusals included.
 
-Pure composition: the suites, systems and boxes come in a `Catalogue` that harness/cli.py fills, so
+Pure composition: the suites, systems and boxes come in a `Catalogue` that harness/cli/ fills, so
 this file imports no spoke. Everything that can be refused is refused here, before the first call.
 """
 

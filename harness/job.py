@@ -20,7 +20,7 @@ from harness.suite import Split, Suite
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The choices that need parts of several spokes; harness/cli.py supplies them."""
+    """The choices that need parts of several spokes; harness/cli/ supplies them."""
 
     choose: Callable[[Mapping[str, float]], str]
     """Accuracy per worker, in pool order -> the best single worker."""

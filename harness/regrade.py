@@ -25,7 +25,7 @@ from harness.experiment import note_graders
 from harness.logs import RunFacts, newest_logs, read_log, run_facts
 from harness.records import PODIUM, Question
 from harness.solver import question_from
-from harness.suite import Suite
+from harness.suite import Judged, Suite, at_epoch
 from harness.task import as_score, unscored
 
 
@@ -50,7 +50,7 @@ def regrade(
     from one grader.
     """
     chosen = [one for one in log.samples or [] if everything or _is_unscored(one)]
-    chosen = [one for one in chosen if one.error is None]
+    chosen = [one for one in chosen if one.error is None and not _was_judged(one, suite)]
     if not chosen:
         return None
     stored = log.eval.task_version
@@ -74,11 +74,17 @@ def regrade(
     return Regrade(log=path, graded=len(chosen) - left, still_unscored=left, changed=changed)
 
 
-def question_in(sample: EvalSample) -> Question:
-    """Return the unsealed question of a logged sample."""
+def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
+    """Return the unsealed question of a logged sample, as its epoch asked it."""
     target = sample.target if isinstance(sample.target, str) else "".join(sample.target)
     text = sample.input if isinstance(sample.input, str) else sample.input[-1].text
-    return replace(question_from(str(sample.id), text, sample.metadata), target=target)
+    question = replace(question_from(str(sample.id), text, sample.metadata), target=target)
+    return at_epoch(suite, question, sample.epoch)
+
+
+def _was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
+    """Return whether only a model can judge this: it is not asked again, its verdict stands."""
+    return isinstance(suite, Judged) and suite.needs_judge(question_in(sample, suite))
 
 
 def _is_unscored(sample: EvalSample) -> bool:
@@ -110,7 +116,9 @@ def _grade_again(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> 
     old = (sample.scores or {}).get(PODIUM)
     try:
         reply = sample.output.completion
-        new: Score = as_score(suite.grade(question_in(sample), reply, box.box if box else None))
+        new: Score = as_score(
+            suite.grade(question_in(sample, suite), reply, box.box if box else None)
+        )
     except Exception as error:
         new = unscored(error)
     sample.scores = {**(sample.scores or {}), PODIUM: new}

@@ -8,14 +8,14 @@ A solver made this way fills absent model roles from `pool` (the name of a pool 
 Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from inspect_ai.model import ChatMessageAssistant, ModelOutput
-from inspect_ai.solver import Generate, Solver, TaskState
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from harness.pool import active_pool
 from harness.pool_file import PoolSpec, read_pool
@@ -49,7 +49,7 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
     spec = known if known and known.name == pool else read_pool(pool) if pool else None
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        answer = await system(question_of(state).sealed(), active_pool(spec, state.epoch))
+        answer = await system(asked_in(state), active_pool(spec, state.epoch))
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         state.metadata[PODIUM] = _shape(answer)
@@ -58,8 +58,36 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
     return solve
 
 
+ASKED = "asked"
+"""Key in a sample's metadata: how this epoch puts the question, where it differs from epoch 1."""
+
+
+@solver
+def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
+    """Put the question as its epoch asks it; it runs before the solver, whoever wrote that."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if state.epoch > 1:
+            question = vary(question_of(state), state.epoch)
+            state.metadata[ASKED] = {"text": question.text, **question.metadata}
+            state.user_prompt.text = question.text
+        return state
+
+    return solve
+
+
+def asked_in(state: TaskState) -> Question:
+    """Return the sealed question of a running sample as its epoch puts it."""
+    question = question_of(state).sealed()
+    asked = dict(state.metadata.get(ASKED, {}))
+    return replace(question, text=asked.pop("text"), metadata=asked) if asked else question
+
+
 def question_of(state: TaskState) -> Question:
-    """Return the question of a running sample, target included; any Inspect dataset will do."""
+    """Return the question of a running sample as epoch 1 puts it, target included.
+
+    Any Inspect dataset will do.
+    """
     question = question_from(str(state.sample_id), state.input_text, state.metadata)
     return replace(question, target=state.target.text)
 

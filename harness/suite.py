@@ -1,4 +1,4 @@
-"""A `Suite` is an exam; this file also holds the one adapter from a `Grade` to Inspect's `Score`.
+"""A `Suite` is an exam; what only some exams have is a protocol of its own below it.
 
 Grading is a plain function of (question, reply), so that the function which scores an evaluation is
 the function which rewards training. A suite that runs programs is handed a box; `BoxT` keeps this
@@ -7,13 +7,19 @@ file free of sandbox/.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from inspect_ai.solver import TaskState
 
 from harness.records import Grade, Question
 
 Split = Literal["train", "validation", "eval"]
 """`train` teaches routers and conductors, `validation` sets thresholds, `eval` is the exam."""
 
+Prompt = Literal["official", "paper"]
+"""How a question is put: as the benchmark's authors do, or as the Conductor paper did."""
+
+OFFICIAL: Prompt = "official"
 
 BoxT = TypeVar("BoxT", contravariant=True)
 
@@ -92,3 +98,74 @@ class NeedsPackages(Protocol):
         Empty when it will. Asked before the first model call.
         """
         ...
+
+
+@runtime_checkable
+class Varied(Protocol):
+    """A suite that puts a question differently in each epoch: its choices in another order."""
+
+    @property
+    def epochs(self) -> int:
+        """How often each question is asked unless the user says otherwise."""
+        ...
+
+    def at_epoch(self, question: Question, epoch: int) -> Question:
+        """Return a question as `load` made it (that is epoch 1), as a later epoch asks it.
+
+        A pure function of both; the target moves with what it names.
+        """
+        ...
+
+
+@runtime_checkable
+class Prompted(Protocol):
+    """A suite whose questions can be put in more than one way."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """The way that `load` puts them."""
+        ...
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """The ways that are known."""
+        ...
+
+    def prompted(self, prompt: Prompt) -> Suite[Any]:
+        """Return the same suite with its questions put in one of those ways."""
+        ...
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """A suite some of whose replies only a model can judge; it is asked in the role `grader`."""
+
+    def needs_judge(self, question: Question) -> bool:
+        """Return whether no rule can grade this question; `grade` raises for it."""
+        ...
+
+    async def judged(self, state: TaskState, question: Question) -> Grade:
+        """Grade by asking the role `grader`, inside a running eval."""
+        ...
+
+
+def usual_epochs(suite: Suite[Any]) -> int:
+    """Return how often a suite asks each question unless the user says otherwise."""
+    return suite.epochs if isinstance(suite, Varied) else 1
+
+
+def at_epoch(suite: Suite[Any], question: Question, epoch: int) -> Question:
+    """Return an unsealed question as one epoch asks it."""
+    return suite.at_epoch(question, epoch) if isinstance(suite, Varied) else question
+
+
+def prompt_of(suite: Suite[Any]) -> Prompt:
+    """Return how a suite puts its questions."""
+    return suite.prompt if isinstance(suite, Prompted) else OFFICIAL
+
+
+def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
+    """Return the suite with its questions put so where that way is known, else as it is."""
+    if isinstance(suite, Prompted) and prompt in suite.prompts:
+        return suite.prompted(prompt)
+    return suite

@@ -19,8 +19,8 @@ from harness.at_once import cores
 from harness.errors import UserError
 from harness.progress import tick
 from harness.records import PODIUM, Grade, Question
-from harness.solver import question_of
-from harness.suite import Split, Suite
+from harness.solver import ask_differently, question_of
+from harness.suite import Judged, Split, Suite, Varied, at_epoch, prompt_of, usual_epochs
 
 SCHEMA = 1
 """Version of podium's log metadata."""
@@ -31,7 +31,7 @@ def as_task(
     *,
     split: Split = "eval",
     limit: int | None = None,
-    epochs: int = 1,
+    epochs: int | None = None,
     box: Any | None = None,
     max_sandboxes: int | None = None,
     solver: Solver | None = None,
@@ -40,7 +40,8 @@ def as_task(
 ) -> Task:
     """Return the Inspect task of one suite.
 
-    `metadata` is added to podium's facts in the log header. UserError for a split that does not
+    Each question is asked `epochs` times (None: as often as the suite usually does). `metadata` is
+    added to podium's facts in the log header. UserError for a split that does not
     exist, a limit below 1, or a suite that needs a box and was given none.
     """
     questions = pick(suite, split, limit)
@@ -49,11 +50,13 @@ def as_task(
             f"Suite {suite.name!r} runs programs: name a sandbox with --box, or under "
             "`inspect eval` with -T box=subprocess."
         )
+    refuse_no_epochs(epochs)
     return Task(
         dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
+        setup=ask_differently(suite.at_epoch) if isinstance(suite, Varied) else None,
         solver=solver or generate(),
         scorer=as_scorer(suite, box, max_sandboxes),
-        epochs=epochs,
+        epochs=epochs or usual_epochs(suite),
         name=name or suite.name,
         version=suite.version,
         metadata={PODIUM: {**suite_facts(suite, split), **(metadata or {})}},
@@ -80,7 +83,14 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
         "dates": suite.dates,
         "publishable": suite.publishable,
         "split": split,
+        "prompt": prompt_of(suite),
     }
+
+
+def refuse_no_epochs(epochs: int | None) -> None:
+    """Raise UserError for a number of epochs that asks nothing."""
+    if epochs is not None and epochs < 1:
+        raise UserError(f"--epochs must be at least 1, not {epochs}.")
 
 
 def sample(question: Question) -> Sample:
@@ -112,8 +122,11 @@ def as_scorer(
         async def score(state: TaskState, target: Target) -> Score:
             tick()
             question = replace(question_of(state), target=target.text)
+            question = at_epoch(suite, question, state.epoch)
             reply = state.output.completion
             try:
+                if isinstance(suite, Judged) and suite.needs_judge(question):
+                    return as_score(await suite.judged(state, question))
                 if box is None:
                     return as_score(suite.grade(question, reply))
                 verdict = await anyio.to_thread.run_sync(

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import UserError
+from harness.records import Question
 
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).parent.parent / "../shared/data"
@@ -38,6 +39,10 @@ class Source(BaseModel):
     """Dataset on the hub; None when it was never published there."""
     revision: str | None = None
     split: str = "test"
+    config: str | None = None
+    """The dataset's configuration (subset) on the hub, where it has several."""
+    columns: tuple[str, ...] = ()
+    """Columns that every row must have; a missing one is named."""
 
 
 Rows = list[dict[str, Any]]
@@ -70,24 +75,26 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
     if path.is_file() or source.hub is None:
         return local_rows(name, data)
     try:
-        rows = hub_rows(source.hub, source.revision, source.split)
+        rows = hub_rows(source.hub, source.config, source.revision, source.split)
     except Exception as error:  # offline, no such revision, a full disk: the fix is the same
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
         raise UserError(
             f"{source.hub} cannot be loaded ({reason}): go online once, or put the file at {path} "
             "(PODIUM_DATA names another folder)."
         ) from error
-    return _counted(list(rows), source, f"{source.hub} at {source.revision}")
+    return checked_rows(list(rows), source, f"{source.hub} at {source.revision}")
 
 
 @cache
-def hub_rows(hub: str, revision: str | None, split: str) -> tuple[dict[str, Any], ...]:
+def hub_rows(
+    hub: str, config: str | None, revision: str | None, split: str
+) -> tuple[dict[str, Any], ...]:
     """Return a dataset's rows, loaded once a process: even a cached dataset costs requests."""
     # Heavy, and needed only where there is no local file; its types are partial.
     import datasets  # pyright: ignore[reportMissingTypeStubs]
 
     load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
-    return tuple(dict(row) for row in load(hub, revision=revision, split=split))
+    return tuple(dict(row) for row in load(hub, config, revision=revision, split=split))
 
 
 def revision(name: str, data: str | Path | None = None) -> str:
@@ -112,18 +119,40 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
     """Return the rows of a local file; UserError when it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
+    content = local_bytes(name, data)
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    rows = [cast(dict[str, Any], json.loads(line)) for line in text.splitlines() if line.strip()]
+    return checked_rows(rows, source, str(path))
+
+
+def local_bytes(name: str, data: str | Path | None = None) -> bytes:
+    """Return a local file's content; UserError when it is absent or not the pinned one."""
+    source, path = sources()[name], local_path(name, data)
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != source.sha256:
         raise UserError(
             f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}."
         )
-    text = gzip.decompress(content) if path.suffix == ".gz" else content
-    rows = [cast(dict[str, Any], json.loads(line)) for line in text.splitlines() if line.strip()]
-    return _counted(rows, source, str(path))
+    return content
 
 
-def _counted(rows: Rows, source: Source, where: str) -> Rows:
+def checked_rows(rows: Rows, source: Source, where: str) -> Rows:
+    """Return the rows; UserError for another number of them or a column that is not there."""
     if len(rows) != source.rows:
         raise UserError(f"{where} has {len(rows)} rows, not the pinned {source.rows}.")
+    for number, row in enumerate(rows, start=1):
+        for column in source.columns:
+            if column not in row:
+                raise UserError(f"{where}, row {number} has no column {column!r}.")
     return rows
+
+
+def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Question]:
+    """Return the questions; UserError when two have the same id."""
+    seen = set[str]()
+    for question in questions:
+        if question.id in seen:
+            raise UserError(f"{where} has the id {question.id!r} twice.")
+        seen.add(question.id)
+    return questions

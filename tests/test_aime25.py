@@ -112,7 +112,7 @@ def test_without_file_and_network_the_message_names_both_ways_out(
 def test_rows_in_the_hub_s_schema_become_the_same_thirty_questions(tmp_path: Path) -> None:
     lines = [{"problem": f"{n}?", "answer": f"{n:03}", "id": str(n)} for n in range(30)]
     (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    made = questions(list(hub_rows(str(tmp_path), None, "test")))
+    made = questions(list(hub_rows(str(tmp_path), None, None, "test")))
     assert (made[0].id, made[29].id) == ("aime25-I-1", "aime25-II-15")
     assert (made[16].target, made[16].text) == ("16", f"16?\n\n{SUFFIX}")
 

@@ -52,7 +52,7 @@ def test_a_log_holds_no_hidden_test_and_can_be_graded_again(
     assert "8675309" not in text
     assert "17350618" not in text
     (sample,) = read_eval_log(log.location).samples or []
-    assert question_in(sample) == only(suite)
+    assert question_in(sample, suite) == only(suite)
     facts = {suite.name: BoxFacts(python="3.11")}
     opened = OpenBox("subprocess", subprocess_box, facts, most=1)
     again = regrade(read_eval_log(log.location), suite, opened, everything=True)

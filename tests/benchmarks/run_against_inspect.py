@@ -35,7 +35,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
 from harness.answers import integer
-from harness.cli import catalogue, controls
+from harness.cli.parts import catalogue, controls
 from harness.compose import Request
 from harness.pool import pool_models
 from harness.pool_file import read_pool

@@ -1,0 +1,58 @@
+"""The command line, and the one package that knows every part of podium; nothing imports it.
+
+Commands only compose: they hand suites, systems, pools and boxes to one another and print. What a
+run refuses and does is harness/compose.py and harness/run.py; all arguments are in
+harness/arguments.py, the commands in running.py, grading.py and showing.py, the parts in parts.py.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from harness import arguments
+from harness.cli import grading, running, showing
+from harness.errors import PodiumError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 2 after one sentence when the user can fix something."""
+    args = build_parser().parse_args(argv)
+    try:
+        return args.command(args)
+    except PodiumError as error:
+        print(f"podium: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        print(f"podium: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; its help is the reference."""
+    parser = argparse.ArgumentParser(
+        prog="podium",
+        description="Does a small learned orchestrator beat what people use instead, at what cost?",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, function, add in (
+        ("demo", running.demo_command, arguments.demo_arguments),
+        ("run", running.run_command, arguments.run_arguments),
+        ("report", running.report_command, arguments.report_arguments),
+        ("record", running.record_command, arguments.record_arguments),
+        ("grade", grading.grade_command, arguments.grade_arguments),
+        ("regrade", grading.regrade_command, arguments.regrade_arguments),
+        ("suites", showing.suites_command, arguments.listed_arguments),
+        ("systems", showing.systems_command, arguments.listed_arguments),
+        ("workers", showing.workers_command, arguments.pool_arguments),
+        ("doctor", showing.doctor_command, arguments.doctor_arguments),
+        ("sandbox", showing.sandbox_command, arguments.sandbox_arguments),
+    ):
+        add(arguments.new_command(commands, name, function))
+    return parser

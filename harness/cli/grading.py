@@ -1,0 +1,43 @@
+"""The commands that grade and ask no model: grade, regrade."""
+
+import argparse
+import sys
+
+from harness.cli.parts import catalogue
+
+
+def grade_command(args: argparse.Namespace) -> int:
+    """Grade replies made anywhere; asks no model, resumes."""
+    from harness.grade import GradeRequest, grade_file
+
+    request = GradeRequest(
+        suite=args.suite,
+        replies=args.replies,
+        out=args.out,
+        problems=args.problems,
+        box=args.box,
+        max_sandboxes=args.max_sandboxes,
+    )
+    graded = grade_file(request, catalogue())
+    print(graded)
+    if graded.unscored:
+        print(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
+        print("podium: the same command tries the unscored replies again.", file=sys.stderr)
+    return 1 if graded.unscored else 0
+
+
+def regrade_command(args: argparse.Namespace) -> int:
+    """Grade logs again without asking any model."""
+    from harness.regrade import box_for_logs, regrade_dir
+
+    known = catalogue()
+    with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
+        results = regrade_dir(args.dir, known.suites, box, everything=args.all)
+    for result in results:
+        print(
+            f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
+            f"{result.still_unscored} still unscored"
+        )
+    if not results:
+        print("Nothing to grade: every answered question has a score (--all grades all again).")
+    return 1 if any(result.still_unscored for result in results) else 0

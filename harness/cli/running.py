@@ -1,0 +1,66 @@
+"""The commands that ask models and report what they said: run, report, demo, record."""
+
+import argparse
+import sys
+
+from harness.cli.parts import catalogue, controls
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Run systems on suites over a pool; say what is left."""
+    from harness.compose import Request
+    from harness.run import run
+
+    request = Request(
+        suites=tuple(args.suite),
+        systems=tuple(args.system),
+        pool=args.pool,
+        log_dir=args.log_dir,
+        limit=args.limit,
+        epochs=args.epochs,
+        seed=args.seed,
+        split=args.split,
+        max_usd=args.max_usd,
+        box=args.box,
+        max_sandboxes=args.max_sandboxes,
+        time_scale=args.time_scale,
+        display=args.display,
+    )
+    outcome = run(request, catalogue(), controls())
+    for reason in outcome.trouble:
+        print(f"podium: unanswered: {reason}", file=sys.stderr)
+    if not outcome.finished:
+        print("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
+        return 1
+    print(f"Logs are in {args.log_dir}; now: podium report {args.log_dir}")
+    return 0
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    from reports.report import write_report
+
+    first = args.dirs[0]
+    out = args.out or (first.parent if first.is_file() else first) / "report"
+    report = write_report(args.dirs, out)
+    print(report.text)
+    print(f"Written to {out}: {', '.join(path.name for path in report.files)}")
+    return 0
+
+
+def demo_command(args: argparse.Namespace) -> int:
+    """Run every system on the practice suites and on recorded AIME25, then report."""
+    from harness.demo import demo
+
+    dirs = demo(args.out, catalogue(), controls(), questions=args.limit, say=print)
+    args.dirs, args.out = dirs, args.out / "report"
+    return report_command(args)
+
+
+def record_command(args: argparse.Namespace) -> int:
+    """Turn logs into a cassette that replays them."""
+    from harness.logs import find_logs
+    from harness.record import record
+
+    print(record(find_logs(args.logs), args.out))
+    return 0

@@ -1,0 +1,74 @@
+"""The commands that say what there is and what is missing, and look after sandboxes."""
+
+import argparse
+
+from harness.cli.parts import catalogue
+from harness.errors import UserError
+
+
+def suites_command(args: argparse.Namespace) -> int:
+    """List the suites, or print one suite's card."""
+    from harness.listing import show_suites
+
+    print(show_suites(catalogue().suites, args.name))
+    return 0
+
+
+def systems_command(args: argparse.Namespace) -> int:
+    """List the systems, or print one system's manifest."""
+    from harness.listing import show_systems
+
+    print(show_systems(catalogue().systems, args.name))
+    return 0
+
+
+def workers_command(args: argparse.Namespace) -> int:
+    """List a pool's workers with their prices and settings."""
+    from harness.listing import show_workers
+    from harness.pool_file import read_pool
+    from harness.prices import read_book
+
+    spec = read_pool(args.pool)
+    print(show_workers(spec, read_book(spec.prices)))
+    return 0
+
+
+def doctor_command(args: argparse.Namespace) -> int:
+    """Say what is missing before anything is spent."""
+    from harness.boxes import inspected
+    from harness.pool_file import read_pool
+    from harness.preflight import package_problems, problems, unpriced
+    from harness.prices import read_book
+
+    spec = read_pool(args.pool)
+    book = read_book(spec.prices)
+    found = [*package_problems(), *problems(spec, book)]
+    if args.box:
+        known = catalogue()
+        facts, missing = inspected(known.boxes, args.box, known.suites.values())
+        for fact in facts:
+            print(fact)
+        found += missing
+    for problem in found:
+        print(f"- {problem}")
+    free = unpriced(spec, book) if spec.label != "live" else []
+    if free:
+        print(
+            f"- note: no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
+        )
+    print(f"Pool {spec.name!r} ({spec.label}): " + (f"{len(found)} to fix." if found else "ready."))
+    return 1 if found else 0
+
+
+def sandbox_command(args: argparse.Namespace) -> int:
+    """Make, show or remove what programs run in: images and containers."""
+    from sandbox import SandboxError, manage
+
+    try:
+        if args.action == "build":
+            return manage.build_image(args.image, args.base_image, print)
+        if args.action == "clean":
+            return manage.clean(everything=args.all, say=print)
+        return manage.status(print)
+    except SandboxError as error:
+        raise UserError(str(error)) from error
