@@ -12,8 +12,8 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.records import Question
-from suites.practice_choice import INSTRUCTION as CHOOSE
-from suites.practice_choice import LETTERS
+from suites.choices import INSTRUCTION as CHOOSE
+from suites.choices import LETTERS
 from suites.practice_integer import INSTRUCTION as BOXED
 from suites.programs import Case, ProgramTests
 
