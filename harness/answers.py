@@ -1,5 +1,7 @@
 r"""Find the answer in a reply: an integer, a letter, or a program. Pure text in, value out.
 
+Letters are read in letters.py, markup in reply_text.py; a caller imports all from here.
+
 For grading and for voting, so a suite and self-consistency read a reply in the same way. What is
 found may be wrong, and an integer may lie outside 0-999; that is for the grader. Where no rule
 applies the functions abstain with None: an arbitrary last number is never an answer.
@@ -11,25 +13,14 @@ Not here: algebra (`\boxed{140/2}` is no integer) and judging (suites/).
 """
 
 import re
-from collections.abc import Callable
-from typing import TypeVar
 
+from harness.letters import letter
 from harness.records import Kind
+from harness.reply_text import TAIL, after_thinking, answer_line, last_box, nothing, without_markup
 
-TAIL = 4000
-"""Characters at the end of a reply in which answer lines and prose endings are looked for."""
-TAIL_LINES = 20
+__all__ = ["code", "integer", "letter", "normalised"]
 
-ValueT = TypeVar("ValueT")
-
-_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s*")
-_BARE = re.compile(r"[^\s$}]*")
-_BRACE = re.compile(r"\\.|[{}]")
-_FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
 _UNIT = re.compile(r"(?<=\d)\s*\\(?:text(?:rm)?|mathrm|mbox)\s*\{[^{}\d]*\}\s*\.?\s*$")
-_DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
-_SPACING = re.compile(r"\\[;: ]|~|\\q?quad\b|\\(?:displaystyle|left|right)\b")
-_STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
 
 _NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
 _WHOLE = re.compile(rf"{_NUMBER}\.?")
@@ -39,9 +30,6 @@ _NOT_CONTINUED = (
 )
 """A number that goes on (`7,0`, `70/3`, `70 or 71`) is not the answer 70."""
 _LEADING = re.compile(rf"{_NUMBER}{_NOT_CONTINUED}")
-_ANSWER_LINE = re.compile(
-    r"[\s*_#>`]*(?:the\s+)?(?:final\s+)?answer[\s*_`]*(?:is[\s*_`]*)?(?:[:=\uff1a]|$)[\s*_`]*", re.I
-)
 _ANSWER_IS = re.compile(
     r"\banswer\s*(?:is|:|=|equals|must be|would be)\s*:?\s*(?:[^\s=\d]\S{0,40}\s*=\s*)?"
     rf"{_NUMBER}{_NOT_CONTINUED}",
@@ -65,16 +53,7 @@ def integer(reply: str) -> int | None:
     >>> integer(r"Hence \boxed{\text{070}}. There are 3 cases."), integer("ANSWER: 7,0")
     (70, None)
     """
-    return _after_thinking(reply, _explicit_integer, _prose_integer)
-
-
-def letter(reply: str) -> str | None:
-    r"""Return the choice A-D that the reply gives as its answer, or None.
-
-    >>> letter("**Answer: $B$**"), letter(r"So \boxed{\text{(C)}}"), letter("Answer: Because")
-    ('B', 'C', None)
-    """
-    return _after_thinking(reply, _explicit_letter, _prose_letter)
+    return after_thinking(reply, _explicit_integer, _prose_integer)
 
 
 def code(reply: str) -> str | None:
@@ -85,7 +64,7 @@ def code(reply: str) -> str | None:
     `output` after the program does not hide it, and the prose between two blocks of a cut-off
     reply is never run.
     """
-    return _after_thinking(reply, _fenced_program, _nothing)
+    return after_thinking(reply, _fenced_program, nothing)
 
 
 def normalised(kind: Kind, reply: str) -> str | None:
@@ -101,116 +80,43 @@ def normalised(kind: Kind, reply: str) -> str | None:
     return reply.strip() or None
 
 
-def _after_thinking(
-    reply: str, explicit: Callable[[str], ValueT | None], prose: Callable[[str], ValueT | None]
-) -> ValueT | None:
-    """Look behind the last closed thinking block first, then for explicit markers inside it."""
-    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
-    unclosed = "<think>" in said or "<thinking>" in said
-    found = explicit(said)
-    if found is None and not unclosed and _box(said) is None:
-        found = prose(said)
-    if found is None and closed >= 0 and _box(said) is None:
-        found = explicit(reply[:closed])
-    return found
-
-
-def _nothing(said: str) -> None:
-    """Find nothing: programs have no prose form."""
-
-
-# --- boxes ------------------------------------------------------------------------------------
-
-
-def _box(said: str) -> tuple[str | None, int] | None:
-    r"""Return the content of the last box (None when it was cut off) and its end; None: no box.
-
-    Empty boxes are skipped: they quote the instruction ("put your answer within \boxed{}").
-    """
-    for box in reversed(list(_BOX.finditer(said))):
-        content, stop = _braced(said, box.end())
-        if content is None or content.strip():
-            return content, stop
-    return None
-
-
-def _braced(said: str, at: int) -> tuple[str | None, int]:
-    """Return what the balanced braces at `at` enclose, and where that ends."""
-    if at < len(said) and said[at] != "{":
-        bare = _BARE.match(said, at)
-        return (bare.group(), bare.end()) if bare else (None, at)
-    depth = 0
-    for brace in _BRACE.finditer(said, at):
-        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-        if depth == 0 and brace.group() == "}":
-            return said[at + 1 : brace.start()], brace.end()
-    return None, len(said)
-
-
 # --- integers ---------------------------------------------------------------------------------
 
 
 def _explicit_integer(said: str) -> int | None:
-    box = _box(said)
+    box = last_box(said)
     if box is None:
-        return _answer_line(said, _stated_integer)
+        return answer_line(said, _stated_integer)
     content, end = box
     if content is None:
         return None
     boxed = _whole_integer(content)
-    return _answer_line(said[end:], _stated_integer) if boxed is None else boxed
+    return answer_line(said[end:], _stated_integer) if boxed is None else boxed
 
 
 def _whole_integer(text: str) -> int | None:
     """Return the integer that a piece of LaTeX or markdown is, or None when it is more or less."""
     if len(text) > TAIL:
         return None
-    plain = _plain(_UNIT.sub("", " ".join(text.split()))).strip(" {}()[]_`")
+    plain = without_markup(_UNIT.sub("", " ".join(text.split()))).strip(" {}()[]_`")
     if "=" in plain and "," not in plain:
         plain = plain.rpartition("=")[2].strip(" {}()")
     whole = _WHOLE.fullmatch(plain)
     return int(whole.group(1).replace(",", "")) if whole else None
 
 
-def _plain(text: str) -> str:
-    """Take away markup that does not change a number: fonts, maths signs, degrees, thin spaces."""
-    plain = (
-        re.sub(r"(?<=\d)\\,(?=\d)", ",", " ".join(text.split()))
-        .replace("{,}", ",")
-        .replace("\\!", "")
-    )
-    plain = _SPACING.sub(" ", _DEGREES.sub("", plain.replace("\\,", " ")))
-    for _ in range(4):
-        plain = _FONT.sub(r"\1", plain)
-    plain = re.sub(r"\\[()\[\]]|\$|`|__", "", plain.replace("\u2212", "-"))
-    return _STARS.sub("", plain).strip()
-
-
-def _answer_line(said: str, read: Callable[[str], ValueT | None]) -> ValueT | None:
-    """Return what the last line of the form "ANSWER: ..." says, its value perhaps one line on."""
-    lines = [line for line in said[-TAIL:].splitlines() if line.strip()][-TAIL_LINES:]
-    for at in reversed(range(len(lines))):
-        label = _ANSWER_LINE.match(lines[at])
-        if label and label.end() < len(lines[at]):
-            return read(lines[at][label.end() :])
-        if label and at + 1 < len(lines):
-            return read(lines[at + 1])
-    return None
-
-
 def _stated_integer(value: str) -> int | None:
     whole = _whole_integer(value)
     if whole is not None:
         return whole
-    leading = _LEADING.match(_plain(value))
+    leading = _LEADING.match(without_markup(value))
     return int(leading.group(1).replace(",", "")) if leading else None
 
 
 def _prose_integer(said: str) -> int | None:
     """Read "the answer is 70" or a last sentence such as "Therefore m+n = 70", not taken back."""
     lines = [line for line in said[-TAIL:].splitlines() if line.strip()][-3:]
-    tail = "\n".join(_plain(line[-1000:]) for line in lines)
+    tail = "\n".join(without_markup(line[-1000:]) for line in lines)
     stated = list(_ANSWER_IS.finditer(tail))
     if stated:
         taken_back = _SECOND_THOUGHTS.search(tail, stated[-1].end())
@@ -223,41 +129,6 @@ def _prose_integer(said: str) -> int | None:
             concludes = _CONCLUDES.match(sentence)
             return int(ending.group(1).replace(",", "")) if ending and concludes else None
     return None
-
-
-# --- letters ----------------------------------------------------------------------------------
-
-_CHOICE = re.compile(
-    r"(?:(?:option|choice)\s+)?[(\[{]?([A-D])[)\]}]?(?=\s*$|[).:;]|\s*[(]|,?\s+(?:because|since|as)\b)"
-)
-_ANSWER_IS_CHOICE = re.compile(
-    r"\b(?:answer|choice|option)\s+is\s*:?\s*(?:(?:option|choice)\s+)?[(\[]?([A-D])"
-    r"(?=[)\]]|\s*$|[.:;](?!\w)|,?\s+(?:because|since|as)\b)",
-    re.M,
-)
-
-
-def _explicit_letter(said: str) -> str | None:
-    stated = _answer_line(said, _stated_letter)
-    if stated is not None:
-        return stated
-    box = _box(said)
-    return _stated_letter(box[0]) if box and box[0] else None
-
-
-def _stated_letter(value: str) -> str | None:
-    box = _box(value)
-    plain = _plain((box[0] or "") if box else value[:TAIL]).strip(" _")
-    if re.fullmatch(r"\(?[a-d]\)?\.?", plain):
-        plain = plain.upper()
-    choice = _CHOICE.match(plain)
-    return choice.group(1) if choice else None
-
-
-def _prose_letter(said: str) -> str | None:
-    tail = "\n".join(_plain(line) for line in said[-TAIL:].splitlines())
-    stated = _ANSWER_IS_CHOICE.findall(tail)
-    return stated[-1] if stated else None
 
 
 # --- programs ---------------------------------------------------------------------------------

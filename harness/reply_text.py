@@ -1,0 +1,96 @@
+r"""What every reader of a reply needs: what was said after thinking, its last box, plain text.
+
+Belongs here: markup and where in a reply to look, in time linear in its length. Does not belong
+here: what an answer looks like (answers.py for integers and programs, letters.py for choices).
+"""
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+TAIL = 4000
+"""Characters at the end of a reply in which answer lines and prose endings are looked for."""
+TAIL_LINES = 20
+
+ValueT = TypeVar("ValueT")
+
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s*")
+_BARE = re.compile(r"[^\s$}]*")
+_BRACE = re.compile(r"\\.|[{}]")
+_FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
+_DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
+_SPACING = re.compile(r"\\[;: ]|~|\\q?quad\b|\\(?:displaystyle|left|right)\b")
+_STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
+_ANSWER_LINE = re.compile(
+    r"[\s*_#>`]*(?:the\s+)?(?:final\s+)?answer[\s*_`]*(?:is[\s*_`]*)?(?:[:=\uff1a]|$)[\s*_`]*", re.I
+)
+
+
+def after_thinking(
+    reply: str, explicit: Callable[[str], ValueT | None], prose: Callable[[str], ValueT | None]
+) -> ValueT | None:
+    """Look behind the last closed thinking block first, then for explicit markers inside it."""
+    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
+    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
+    unclosed = "<think>" in said or "<thinking>" in said
+    found = explicit(said)
+    if found is None and not unclosed and last_box(said) is None:
+        found = prose(said)
+    if found is None and closed >= 0 and last_box(said) is None:
+        found = explicit(reply[:closed])
+    return found
+
+
+def nothing(said: str) -> None:
+    """Find nothing: programs have no prose form."""
+
+
+def last_box(said: str) -> tuple[str | None, int] | None:
+    r"""Return the content of the last box (None when it was cut off) and its end; None: no box.
+
+    Empty boxes are skipped: they quote the instruction ("put your answer within \boxed{}").
+    """
+    for box in reversed(list(_BOX.finditer(said))):
+        content, stop = _braced(said, box.end())
+        if content is None or content.strip():
+            return content, stop
+    return None
+
+
+def _braced(said: str, at: int) -> tuple[str | None, int]:
+    """Return what the balanced braces at `at` enclose, and where that ends."""
+    if at < len(said) and said[at] != "{":
+        bare = _BARE.match(said, at)
+        return (bare.group(), bare.end()) if bare else (None, at)
+    depth = 0
+    for brace in _BRACE.finditer(said, at):
+        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
+        if depth == 0 and brace.group() == "}":
+            return said[at + 1 : brace.start()], brace.end()
+    return None, len(said)
+
+
+def without_markup(text: str) -> str:
+    """Take away markup that does not change a number: fonts, maths signs, degrees, thin spaces."""
+    plain = (
+        re.sub(r"(?<=\d)\\,(?=\d)", ",", " ".join(text.split()))
+        .replace("{,}", ",")
+        .replace("\\!", "")
+    )
+    plain = _SPACING.sub(" ", _DEGREES.sub("", plain.replace("\\,", " ")))
+    for _ in range(4):
+        plain = _FONT.sub(r"\1", plain)
+    plain = re.sub(r"\\[()\[\]]|\$|`|__", "", plain.replace("\u2212", "-"))
+    return _STARS.sub("", plain).strip()
+
+
+def answer_line(said: str, read: Callable[[str], ValueT | None]) -> ValueT | None:
+    """Return what the last line of the form "ANSWER: ..." says, its value perhaps one line on."""
+    lines = [line for line in said[-TAIL:].splitlines() if line.strip()][-TAIL_LINES:]
+    for at in reversed(range(len(lines))):
+        label = _ANSWER_LINE.match(lines[at])
+        if label and label.end() < len(lines[at]):
+            return read(lines[at][label.end() :])
+        if label and at + 1 < len(lines):
+            return read(lines[at + 1])
+    return None
