@@ -140,12 +140,16 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
 def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     """Return the pool of the running sample: its model roles, absent ones filled from `spec`."""
     roles = {
-        name: role[0] if isinstance(role, list) else role for name, role in model_roles().items()
+        name: role[0] if isinstance(role, list) else role
+        for name, role in model_roles().items()
+        if name != GRADER  # who is examined must not be able to ask the judge
     }
     models = roles
     if spec:
         models = {
-            slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in spec.slots
+            slot.name: roles.get(slot.name) or _absent_role(spec, slot)
+            for slot in spec.slots
+            if slot.name != GRADER
         }
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])

@@ -15,6 +15,7 @@ from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError
+from harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
 
@@ -25,9 +26,12 @@ REPLAYING = "recorded"
 REHEARSING = "rehearsal"
 """The two providers that call nobody; all others are `live`."""
 
+ROLES = (CONDUCTOR, GRADER)
+"""Tables of a pool file whose models are no workers; each is named as its table is."""
+
 
 class WorkerSpec(BaseModel):
-    """One `[[workers]]` table (or the `[conductor]` table, whose name is always `conductor`)."""
+    """One `[[workers]]` table, or the `[conductor]` or `[grader]` table, each with its own name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -77,6 +81,8 @@ class PoolSpec(BaseModel):
     workers: tuple[WorkerSpec, ...] = Field(min_length=1)
     conductor: WorkerSpec | None = None
     """The model that `conductor-prompted` asks for plans; its calls have a role of their own."""
+    grader: WorkerSpec | None = None
+    """The model that judges what no rule can grade: never a worker, and no system's cost."""
     sha256: str = ""
     """Digest of the file; filled in by `read_pool`."""
 
@@ -87,20 +93,21 @@ class PoolSpec(BaseModel):
             where = ("workers", index, "name")
             if name in names[:index]:
                 raise _Misplaced(f"worker name {name!r} is used twice", where)
-            if name in ("conductor", "grader"):
+            if name in ROLES:
                 said = "`conductor` and `grader` are roles of their own, not worker names"
                 raise _Misplaced(said, where)
-        if self.conductor and self.conductor.name != "conductor":
-            said = f"a conductor is always named 'conductor', not {self.conductor.name!r}"
-            raise _Misplaced(said, ("conductor", "name"))
+        for role, slot in self._roles():
+            if slot.name != role:
+                said = f"a {role} is always named {role!r}, not {slot.name!r}"
+                raise _Misplaced(said, (role, "name"))
         return self
 
     @model_validator(mode="after")
     def _label_is_true(self) -> Self:
         for index, worker in enumerate(self.workers):
             self._refuse_provider(worker, ("workers", index, "model"))
-        if self.conductor:
-            self._refuse_provider(self.conductor, ("conductor", "model"))
+        for role, slot in self._roles():
+            self._refuse_provider(slot, (role, "model"))
         return self
 
     def _refuse_provider(self, slot: WorkerSpec, where: tuple[int | str, ...]) -> None:
@@ -130,11 +137,16 @@ class PoolSpec(BaseModel):
 
     @property
     def slots(self) -> tuple[WorkerSpec, ...]:
-        """The workers and, where there is one, the conductor: every model a run may call."""
-        return (*self.workers, self.conductor) if self.conductor else self.workers
+        """The workers and, where there are, conductor and grader: every model a run may call."""
+        return (*self.workers, *(slot for _, slot in self._roles()))
+
+    def _roles(self) -> list[tuple[str, WorkerSpec]]:
+        """Return the slots that are no workers, each with the name that it must have."""
+        found = zip(ROLES, (self.conductor, self.grader), strict=True)
+        return [(role, slot) for role, slot in found if slot is not None]
 
     def worker(self, name: str) -> WorkerSpec:
-        """Return a worker (or the conductor) by name; UserError lists the known ones."""
+        """Return a slot by name, a worker most of the time; UserError lists the known workers."""
         for worker in self.slots:
             if worker.name == name:
                 return worker
@@ -158,8 +170,9 @@ def read_pool(name: str) -> PoolSpec:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"Pool file {path} is not valid TOML: {error}.") from error
     data.setdefault("name", path.stem)
-    if isinstance(data.get("conductor"), dict):
-        data["conductor"].setdefault("name", "conductor")
+    for role in ROLES:
+        if isinstance(data.get(role), dict):
+            data[role].setdefault("name", role)
     data["sha256"] = hashlib.sha256(content).hexdigest()
     try:
         spec = PoolSpec.model_validate(data)
@@ -192,6 +205,7 @@ def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
         "prices": _beside(spec.prices, folder, ".toml"),
         "workers": tuple(beside(worker) for worker in spec.workers),
         "conductor": beside(spec.conductor) if spec.conductor else None,
+        "grader": beside(spec.grader) if spec.grader else None,
     }
     return spec.model_copy(update=changes)
 
@@ -209,8 +223,9 @@ def _line_of(text: str, where: tuple[int | str, ...]) -> int:
         if where[1] < len(heads):
             start = heads[where[1]]
             end = heads[where[1] + 1] if where[1] + 1 < len(heads) else len(lines)
-    elif where and where[0] == "conductor":
-        start = next((at for at, line in enumerate(lines) if line.strip() == "[conductor]"), 0)
+    elif where and where[0] in ROLES:
+        head = f"[{where[0]}]"
+        start = next((at for at, line in enumerate(lines) if line.strip() == head), 0)
     for part in reversed(where):
         pattern = re.compile(rf"^\s*(\[.*\b)?{re.escape(str(part))}\b")
         for at in range(start, end):

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from harness.pool import slot_model
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
+from harness.records import CONDUCTOR, GRADER
 
 PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
@@ -26,10 +27,14 @@ IN_PROCESS = {"hf": "transformers"}
 """Providers whose construction loads weights, with the package they need: looked up, not built."""
 
 
-def problems(spec: PoolSpec, book: Book, conductor: bool = True) -> list[str]:
-    """Return every reason why this pool cannot be run and paid for, one sentence each."""
+def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
+    """Return every reason why this pool cannot be run and paid for, one sentence each.
+
+    `conductor` and `grader` say whether the run will call that role, where the pool has it.
+    """
+    called = {CONDUCTOR: conductor, GRADER: grader}
     found: list[str] = []
-    for slot in spec.slots if conductor else spec.workers:
+    for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
         found.extend(_model_problems(slot))
         if spec.label == "live" and slot.price_ref not in book.prices:
             found.append(
