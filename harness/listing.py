@@ -8,14 +8,24 @@ from harness.compose import manifest_key
 from harness.errors import UserError
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
-from harness.suite import Suite
+from harness.suite import Card, Prompted, Suite, prompt_of, usual_epochs
 from harness.system import Manifest
 
 WIDTH = 100
+_HANGING: Mapping[str, Any] = {
+    "subsequent_indent": " " * 15,
+    "break_long_words": False,
+    "break_on_hyphens": False,
+}
 
 
-def show_suites(suites: Mapping[str, Suite[Any]], name: str | None) -> str:
-    """Return the list of suites, or the card of one; UserError for an unknown name."""
+def show_suites(
+    suites: Mapping[str, Suite[Any]], name: str | None, sources: Sequence[str] = ()
+) -> str:
+    """Return the list of suites, or the card of one with what its data is pinned to.
+
+    UserError for an unknown name.
+    """
     if name is None:
         rows = [
             (
@@ -29,17 +39,42 @@ def show_suites(suites: Mapping[str, Suite[Any]], name: str | None) -> str:
         ]
         return _columns(("suite", "version", "splits", "box", "dates"), rows)
     suite = _named(suites, name, "suite")
-    facts = (
+    facts = [
+        *_of_the_card(suite.card),
+        *_of_the_suite(suite),
+        *(("source", one) for one in sources),
+    ]
+    lines = (fill(value, WIDTH, initial_indent=f"  {key:<12} ", **_HANGING) for key, value in facts)
+    return "\n".join((name, *lines, "", fill(suite.card.about, WIDTH)))
+
+
+def _of_the_card(card: Card) -> list[tuple[str, str]]:
+    sizes = ", ".join(f"{split} {size}" for split, size in card.sizes.items())
+    return [
+        ("title", card.title),
+        ("paper", card.paper),
+        ("questions", sizes or "known when they are loaded"),
+        ("licence", card.licence),
+        ("people", card.human),
+    ]
+
+
+def _of_the_suite(suite: Suite[Any]) -> list[tuple[str, str]]:
+    prompts = suite.prompts if isinstance(suite, Prompted) else (prompt_of(suite),)
+    return [
         ("version", suite.version),
+        *(("", change) for change in suite.card.changes),
         ("data", suite.data_revision),
         ("dates", suite.dates),
         ("splits", ", ".join(suite.splits)),
+        ("prompts", ", ".join(prompts)),
+        ("epochs", str(usual_epochs(suite))),
         ("box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"),
-        ("publishable", "yes" if suite.publishable else "no"),
-    )
-    return "\n".join(
-        (name, *(f"  {key:<12} {value}" for key, value in facts), "", fill(suite.card, WIDTH))
-    )
+        (
+            "publishable",
+            "yes" if suite.publishable else "no: its text stays in no report or export",
+        ),
+    ]
 
 
 def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:

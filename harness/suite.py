@@ -5,7 +5,8 @@ the function which rewards training. A suite that runs programs is handed a box;
 file free of sandbox/.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -22,6 +23,28 @@ Prompt = Literal["official", "paper"]
 OFFICIAL: Prompt = "official"
 
 BoxT = TypeVar("BoxT", contravariant=True)
+
+NONE_PUBLISHED = "none published"
+"""What a card says where nobody has measured people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a suite asks and where it is from, for people: `podium suites NAME` prints it."""
+
+    title: str
+    paper: str
+    """Citation with a link or an arXiv id; for generated questions, where the generator is."""
+    sizes: Mapping[Split, int]
+    """Questions of each split, as `load` returns them; empty where only loading can tell."""
+    licence: str
+    """As the origin states it."""
+    human: str
+    """How well people did, with the source; else `none published`."""
+    about: str
+    """A paragraph: what is asked, how a reply is graded, and what a score does not say."""
+    changes: tuple[str, ...]
+    """One line per version, newest last: `1-A (2026-11-19): first version`."""
 
 
 class Suite(Protocol[BoxT]):
@@ -68,8 +91,8 @@ class Suite(Protocol[BoxT]):
         ...
 
     @property
-    def card(self) -> str:
-        """A paragraph for `podium suites NAME`: what it asks, source, licence, human baseline."""
+    def card(self) -> Card:
+        """What it asks, its paper, sizes, licence and human baseline, for `podium suites NAME`."""
         ...
 
     def load(self, split: Split = "eval") -> Sequence[Question]:

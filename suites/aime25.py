@@ -14,8 +14,9 @@ from harness.answers import integer
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_rows
-from harness.suite import Split
+from harness.suite import Card, Split
 from harness.task import as_task
+from suites.cards import card
 from suites.fetch import Rows, fetch_rows, revision
 from suites.refusing import refusing
 
@@ -23,12 +24,6 @@ SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
 )
 """eth-sri/matharena at e927660, the instruction of its AIME competitions."""
-
-CARD = """\
-AIME 2025 I (2025-02-06) and II (2025-02-12), 15 problems each, as in math-ai/aime25 on the hub.
-An answer is an integer from 0 to 999; the last box counts, then an ANSWER line, then a concluding
-sentence, and a reply without one is wrong and counted as unparsed. Problems (c) Mathematical
-Association of America. Asked after February 2025, a model may have seen them."""
 
 PAPERS = ("I", "II")
 PROBLEMS = 15
@@ -47,7 +42,11 @@ class Aime25:
     publishable: bool = True
     needs_box: bool = False
     image: str = ""
-    card: str = CARD
+
+    @property
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
 
     @property
     def data_revision(self) -> str:

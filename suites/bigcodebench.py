@@ -24,9 +24,10 @@ from inspect_ai import Task, task
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_questions
-from harness.suite import Split
+from harness.suite import Card, Split
 from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
 from suites.boxed import boxed_task
+from suites.cards import card
 from suites.fetch import data_folder, fetch_rows, revision, sources
 from suites.humaneval import compiles, completed
 from suites.refusing import refusing
@@ -52,15 +53,6 @@ NEEDED = frozenset(
 
 SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
-CARD = """\
-BigCodeBench: Benchmarking Code Generation with Diverse Function Calls and Complex Instructions
-(arXiv 2406.15877; bigcode-project/bigcodebench, Apache-2.0), subset Hard, split complete: 148
-functions to write from a signature and a docstring, with calls of many libraries. Tests v0.1.2,
-about 5 per task, all of which must pass. Published prompt and calibration (the given imports are
-put before the program). Program and tests share a process, as published: a hostile program can
-forge a pass. Needs the image podium-sandbox-bigcodebench; SKIPPED tasks cannot run in a box
-without a network and are not asked. No human baseline. Public since June 2024."""
-
 
 @dataclass(frozen=True, slots=True)
 class BigCodeBench:
@@ -76,9 +68,9 @@ class BigCodeBench:
     image: str = f"{IMAGE}-bigcodebench"
 
     @property
-    def card(self) -> str:
-        """The paragraph about the suite, with the number of tasks that are not asked."""
-        return CARD.replace("SKIPPED", str(len(skipped())))
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
 
     @property
     def data_revision(self) -> str:

@@ -17,9 +17,10 @@ from harness.answers import code
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_questions
-from harness.suite import Split
+from harness.suite import Card, Split
 from sandbox import IMAGE, Box
 from suites.boxed import boxed_task
+from suites.cards import card
 from suites.checked import Check, Checked, judge_checked, read_check
 from suites.fetch import fetch_rows, revision
 from suites.refusing import refusing
@@ -31,14 +32,6 @@ INSTRUCTION = (
 
 STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
 """Where a raw completion ends (arXiv 2107.03374, section 2.1)."""
-
-CARD = """\
-HumanEval (Evaluating Large Language Models Trained on Code, arXiv 2107.03374; openai/human-eval,
-MIT): 164 Python functions to write from a signature and a docstring, each judged by a hidden check
-of 1 to 26 assertions. Prompt of openai/simple-evals. The check and the program never share a
-process, so that no program sees what is expected or ends the check; every assertion is the
-published one. 6 s of CPU time per call (published: 3 s of wall time per check). No human baseline.
-Public since July 2021 and found in many training sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +46,11 @@ class HumanEval:
     publishable: bool = True
     needs_box: bool = True
     image: str = IMAGE
-    card: str = CARD
+
+    @property
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
 
     @property
     def data_revision(self) -> str:

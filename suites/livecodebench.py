@@ -20,9 +20,10 @@ from inspect_ai.scorer import grouped, mean, stderr
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.suite import Split
+from harness.suite import Card, Split
 from sandbox import IMAGE, Box
 from suites.boxed import boxed_task
+from suites.cards import card
 from suites.fetch import Source, sources
 from suites.livecodebench_forms import raw_rows
 from suites.livecodebench_hub import pinned_index
@@ -31,20 +32,6 @@ from suites.livecodebench_releases import ALWAYS, Release, Window, release_of, w
 from suites.livecodebench_rows import Index, find_tests
 from suites.programs import Judgement, ProgramTests, judge
 from suites.refusing import refusing
-
-CARD = """\
-LiveCodeBench: Holistic and Contamination Free Evaluation of Large Language Models for Code
-(arXiv 2403.07974), code generation, lite tests: problems of LeetCode, AtCoder and Codeforces
-contests, answered by a Python program that must pass every public and hidden test. `livecodebench`
-is the 175 problems that release v6 added, the conductor paper's exam; `livecodebench-v1` ...
-`livecodebench-v6` are the releases with all problems so far (400, 511, 612, 713, 880, 1055);
-`livecodebench-new-v4_v5` is what v4 and v5 added; `livecodebench-v5@2024-08-01..2025-02-01` is a
-window of contest dates, both ends included. Official prompt, its system message put before the
-question because a question here is one message; official extraction (the text between the last
-two lines with a fence) and comparison of outputs. The grade is the real verdict, from a true
-process with six seconds of CPU time per test; the published evaluator's way stands beside it. No
-human baseline. Files come from the hub once (134 MB; 4.5 GB for all releases) or from
-PODIUM_DATA/livecodebench. Statements (c) LeetCode, AtCoder, Codeforces."""
 
 PASS_AT = (5, 10)
 """The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
@@ -71,7 +58,6 @@ class LiveCodeBench:
     publishable: bool = True
     needs_box: bool = True
     image: str = IMAGE
-    card: str = CARD
 
     @property
     def name(self) -> str:
@@ -88,6 +74,12 @@ class LiveCodeBench:
         """The hub's revision and tag; local files are held to the same digests."""
         source = self.pinned[self.release.files[0]]
         return f"{source.hub}@{source.revision} {self.release.tag}"
+
+    @property
+    def card(self) -> Card:
+        """The card of all releases, with this one's size; a window's is known when it is loaded."""
+        shared = card("livecodebench")
+        return shared if self.window else replace(shared, sizes={"eval": self.release.count})
 
     def between(self, window: Window) -> "LiveCodeBench":
         """Return the suite of those problems whose contests lie in a window."""

@@ -17,9 +17,10 @@ from harness.answers import code
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_questions
-from harness.suite import Split
+from harness.suite import Card, Split
 from sandbox import IMAGE, Box
 from suites.boxed import boxed_task
+from suites.cards import card
 from suites.checked import Check
 from suites.fetch import fetch_rows, revision
 from suites.humaneval import compiles, graded
@@ -49,14 +50,6 @@ SETUP: Mapping[int, str] = {
 }
 """What the tests of a task take from the published solution's imports."""
 
-CARD = """\
-MBPP, Mostly Basic Python Problems (Program Synthesis with Large Language Models, arXiv 2108.07732;
-google-research/mbpp, CC BY 4.0): 974 functions described in a sentence and shown with the three
-assertions that judge them. Published splits: exam 500 (task 11-510), validation 90, train 374; the
-ten examples of the paper are in none. The paper's prompt, without examples. The challenge tests are
-not used, as in the paper's main results. Assertions and program never share a process. 6 s of CPU
-time per call. No human baseline. Public since August 2021."""
-
 
 @dataclass(frozen=True, slots=True)
 class Mbpp:
@@ -70,7 +63,11 @@ class Mbpp:
     publishable: bool = True
     needs_box: bool = True
     image: str = IMAGE
-    card: str = CARD
+
+    @property
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
 
     @property
     def data_revision(self) -> str:

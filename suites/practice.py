@@ -18,8 +18,9 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.records import EMPTY, Grade, Question
-from harness.suite import Split
+from harness.suite import Card, Split
 from sandbox import Box
+from suites.cards import card
 
 GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
@@ -62,7 +63,6 @@ class PracticeSuite:
     """A generated exam; fills in harness.suite.Suite for the boxes of sandbox/."""
 
     name: str
-    card: str
     topics: Mapping[str, Topic]
     write: Callable[[str, Draft], Question]
     """Turns an id and a draft into a question, with the answer-format instruction."""
@@ -80,6 +80,11 @@ class PracticeSuite:
     def data_revision(self) -> str:
         """Version of the generator, and its seed."""
         return f"generator-{GENERATOR}-seed-{self.seed}"
+
+    @property
+    def card(self) -> Card:
+        """The suite's card, with the sizes that are generated."""
+        return replace(card(self.name), sizes=self.sizes)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Generate a split; a smaller size gives the first questions of a larger one."""

@@ -29,12 +29,6 @@ def choice_question(id: str, draft: Draft) -> Question:
 
 SUITE = PracticeSuite(
     name="practice-choice",
-    card=(
-        "Generated four-way questions on elements, planets, units and short computations in "
-        "physics and chemistry, in the answer format of GPQA. Practice for the pipeline, not a "
-        "measure of a model's ability. Source: this repository, Apache-2.0. Chance is 25 %. No "
-        "human baseline."
-    ),
     topics={**FACTS, **COMPUTED},
     write=choice_question,
     judge=grade_choice,

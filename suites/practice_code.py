@@ -42,12 +42,6 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
 
 SUITE = PracticeSuite(
     name="practice-code",
-    card=(
-        "Generated problems on lists, texts, numbers, grids and intervals, set as programs that "
-        "read standard input or as methods, in LiveCodeBench's prompt format, judged on two public "
-        "and four hidden tests. Practice for the pipeline, not a measure of a model's ability. "
-        "Source: this repository, Apache-2.0. No human baseline."
-    ),
     topics={**LISTS, **TEXTS, **NUMBERS},
     write=code_question,
     judge=grade_code,

@@ -152,11 +152,6 @@ def neighbour(rng: Random) -> Draft | None:
 
 SUITE = PracticeSuite(
     name="practice-composed",
-    card=(
-        "Generated questions that need facts (elements, planets) and a computation with them, in "
-        "two to four hops; integer answers from 0 to 999. Practice for the pipeline, not a measure "
-        "of a model's ability. Source: this repository, Apache-2.0. No human baseline."
-    ),
     topics={
         **DIRECT,
         "power": power,

@@ -37,11 +37,6 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
 
 SUITE = PracticeSuite(
     name="practice-integer",
-    card=(
-        "Generated arithmetic, number theory, counting and word problems with an integer answer "
-        "from 0 to 999, in the answer format of AIME. Practice for the pipeline, not a measure of "
-        "a model's ability. Source: this repository, Apache-2.0. No human baseline."
-    ),
     topics={**NUMBERS, **COUNTING},
     write=integer_question,
     judge=grade_integer,

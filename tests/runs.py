@@ -17,12 +17,13 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.solver import solver as inspect_solver
 from scripted import Heard, ReplyFunction, script
+from toy_card import CARD
 
 from harness.errors import UserError
 from harness.prices import Book, Price
 from harness.records import Grade, Question
 from harness.solver import as_solver
-from harness.suite import Split
+from harness.suite import Card, Split
 from harness.system import System, planned
 from harness.task import as_score, as_task
 from harness.workflow import Step, Workflow
@@ -56,7 +57,7 @@ class Exam:
     publishable: bool = True
     needs_box: bool = False
     image: str = ""
-    card: str = ""
+    card: Card = CARD
     size: int = 4
 
     def load(self, split: Split = "eval") -> Sequence[Question]:

@@ -52,7 +52,8 @@ def test_the_tasks_of_the_hard_set_are_asked_but_for_those_that_are_named() -> N
     asked = [question.id for question in SUITE.load()]
     assert set(skipped()) < every
     assert asked == [row["task_id"] for row in published_rows() if row["task_id"] not in skipped()]
-    assert f"{len(skipped())} tasks cannot run" in SUITE.card
+    assert f"{len(skipped())} tasks cannot run" in SUITE.card.about
+    assert SUITE.card.sizes == {"eval": len(asked)}
 
 
 @DATA

@@ -24,6 +24,7 @@ from inspect_ai.model import (
     modelapi,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
+from toy_card import CARD
 
 from baselines import SYSTEMS
 from baselines import _registry as solvers
@@ -120,7 +121,7 @@ class Toy:
     publishable = True
     needs_box = False
     image = ""
-    card = "A toy."
+    card = CARD
 
     def __init__(self, version: str = "1-A", splits: tuple[Split, ...] = ("train", "eval")) -> None:
         self.version = version
