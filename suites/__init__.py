@@ -6,7 +6,8 @@ conductor), how models are called, or how results are printed.
 
 Read in this order: aime25.py (a small real suite), programs.py (judging a program),
 livecodebench.py (the large real suite) and what it imports, checked.py (judging by assertions),
-humaneval.py, mbpp.py and bigcodebench.py, practice.py (what the four generated
+humaneval.py, mbpp.py and bigcodebench.py, choices.py (what multiple-choice exams share),
+gpqa_diamond.py with gpqa_rows.py and choice_order.py, practice.py (what the four generated
 suites share), practice_integer.py and its neighbours, named.py (suites by name), openings.py (who
 opened an eval split, and when).
 """
@@ -18,6 +19,7 @@ from harness.suite import Suite
 from suites import practice_choice, practice_code, practice_composed, practice_integer
 from suites.aime25 import AIME25
 from suites.bigcodebench import BIGCODEBENCH
+from suites.gpqa_diamond import GPQA_DIAMOND
 from suites.humaneval import HUMANEVAL
 from suites.livecodebench import LIVECODEBENCH
 from suites.mbpp import MBPP
@@ -26,6 +28,7 @@ from suites.named import Suites
 SUITES: Mapping[str, Suite[Any]] = Suites(
     {
         "aime25": AIME25,
+        "gpqa-diamond": GPQA_DIAMOND,
         "livecodebench": LIVECODEBENCH,
         "humaneval": HUMANEVAL,
         "mbpp": MBPP,

@@ -6,6 +6,7 @@ Inspect imports this file in every process, so what it imports stays light.
 from harness.cassette import IMPORTERS
 from suites.aime25 import aime25
 from suites.bigcodebench import bigcodebench
+from suites.gpqa_diamond import gpqa_diamond
 from suites.humaneval import humaneval
 from suites.import_saturn import NAME, saturn_cassette
 from suites.livecodebench import livecodebench
@@ -20,6 +21,7 @@ IMPORTERS[NAME] = saturn_cassette
 __all__ = [
     "aime25",
     "bigcodebench",
+    "gpqa_diamond",
     "humaneval",
     "livecodebench",
     "mbpp",

@@ -1,0 +1,168 @@
+"""The rows of GPQA-Diamond, opened in memory only: archive, local CSV, or the hub's gated set.
+
+The authors ask that no example appears in plain text where a crawler may find it. So nothing is
+written here, and no message or exception quotes a cell: errors of decoders, which hold what they
+decode, are not chained. Not here: questions and prompts (gpqa_diamond.py).
+"""
+
+import csv
+import hashlib
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from harness.errors import UserError
+from harness.rows import read_rows
+from suites.fetch import Rows, Source, checked_rows, data_folder, local_bytes, sources
+
+ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
+"""Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
+
+MEMBER = "dataset/gpqa_diamond.csv"
+HUB_FILE = "gpqa_diamond.csv"
+
+PASSWORD = "deserted-untie-orchid"
+"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
+PODIUM_GPQA_PASSWORD overrides it."""
+
+ID = "Record ID"
+QUESTION = "Question"
+RIGHT = "Correct Answer"
+WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
+
+
+def official_rows(data: str | Path | None = None) -> Rows:
+    """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
+    if _here(ARCHIVE, data):
+        return _parsed(_member(local_bytes(ARCHIVE, data), _password()), f"{MEMBER} of the archive")
+    if _here(CSV, data):
+        return _parsed(local_bytes(CSV, data), sources()[CSV].file)
+    source = sources()[ARCHIVE]
+    return _parsed(_hub_bytes(source, data), f"{source.hub} at {source.revision}")
+
+
+def official_revision(data: str | Path | None = None) -> str:
+    """Return what pins `official_rows`: the CSV's digest, in the archive or not, or the hub's."""
+    if _here(ARCHIVE, data) or _here(CSV, data):
+        return f"{HUB_FILE}@sha256:{sources()[CSV].sha256[:12]}"
+    return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
+
+
+def own_rows(path: Path) -> Rows:
+    """Return the rows of somebody's own file (JSONL or CSV) in the official columns."""
+    refused = ""
+    try:
+        rows = [row for _, row in read_rows(path)]
+    except UserError as error:
+        rows, refused = [], str(error)
+    if refused or not rows:
+        raise UserError(refused or f"{path} has no rows.")
+    return whole_rows(rows, str(path))
+
+
+def whole_rows(rows: Rows, where: str) -> Rows:
+    """Return the rows; UserError names the row and column that is absent, empty or ambiguous."""
+    seen = set[str]()
+    for number, row in enumerate(rows, start=1):
+        _refuse_incomplete(row, f"{where}, row {number}")
+        if row[ID] in seen:
+            raise UserError(f"{where} has the {ID} {row[ID]!r} twice.")
+        seen.add(row[ID])
+    return rows
+
+
+def refused_by_hub(error: Exception, data: str | Path | None = None) -> UserError:
+    """Return what to do about an error of the hub's client: accept the terms, go online, or copy.
+
+    `error` is what huggingface_hub raises; a refusal of access is its RepositoryNotFoundError, of
+    which GatedRepoError is one.
+    """
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    hub, folder = sources()[ARCHIVE].hub, data_folder(data)
+    files = " or ".join(str(folder / sources()[name].file) for name in (ARCHIVE, CSV))
+    otherwise = f"put the authors' file at {files} (PODIUM_DATA names another folder)."
+    if isinstance(error, RepositoryNotFoundError):
+        return UserError(
+            f"{hub} is gated: accept its terms at https://huggingface.co/datasets/{hub} and set "
+            f"HF_TOKEN, or {otherwise}"
+        )
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+    return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}")
+
+
+def _here(name: str, data: str | Path | None) -> bool:
+    return (data_folder(data) / sources()[name].file).is_file()
+
+
+def _password() -> str:
+    return os.environ.get("PODIUM_GPQA_PASSWORD") or PASSWORD
+
+
+@lru_cache(maxsize=1)
+def _member(archive: bytes, password: str) -> bytes:
+    """Return the decrypted CSV, once a process: Python's own decryption takes a while."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            content = opened.read(MEMBER, pwd=password.encode())
+    except (RuntimeError, zipfile.BadZipFile, zlib.error, KeyError):
+        content = b""
+    if hashlib.sha256(content).hexdigest() != sources()[CSV].sha256:
+        raise UserError(
+            f"{MEMBER} cannot be read with this password: unset PODIUM_GPQA_PASSWORD, or set it to "
+            "the one in the README of github.com/idavidrein/gpqa."
+        )
+    return content
+
+
+@lru_cache(maxsize=1)
+def _parsed(content: bytes, where: str) -> Rows:
+    """Return the rows of the official CSV, checked."""
+    text = _decoded(content)
+    if text is None:
+        raise UserError(f"{where} is not text in UTF-8.")
+    rows = cast(Rows, list(csv.DictReader(io.StringIO(text, newline=""))))
+    return whole_rows(checked_rows(rows, sources()[ARCHIVE], where), where)
+
+
+def _decoded(content: bytes) -> str | None:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:  # it holds the bytes: it ends here
+        return None
+
+
+def _hub_bytes(source: Source, data: str | Path | None) -> bytes:
+    # Needed only where there is no local file; its types are partial.
+    import huggingface_hub
+
+    download = cast(Callable[..., str], cast(Any, huggingface_hub).hf_hub_download)
+    try:
+        path = download(source.hub, HUB_FILE, repo_type="dataset", revision=source.revision)
+        return Path(path).read_bytes()
+    except Exception as error:  # offline, gated, no such revision, a full disk
+        raise refused_by_hub(error, data) from error
+
+
+def _refuse_incomplete(row: dict[str, object], where: str) -> None:
+    for column in (ID, QUESTION, RIGHT, *WRONG):
+        if column not in row:
+            raise UserError(f"{where} has no column {column!r}.")
+        value = row[column]
+        if not (isinstance(value, str) and value.strip()):
+            raise UserError(f"{where}: its {column!r} is empty or no text.")
+    if _text(row, RIGHT) in _texts(row, WRONG):
+        raise UserError(f"{where}: its {RIGHT!r} is also one of the incorrect ones.")
+
+
+def _text(row: dict[str, object], column: str) -> str:
+    return str(row[column]).strip()
+
+
+def _texts(row: dict[str, object], columns: Iterable[str]) -> set[str]:
+    return {_text(row, column) for column in columns}
