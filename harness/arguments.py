@@ -94,6 +94,16 @@ def grade_arguments(grade: argparse.ArgumentParser) -> None:
     box_arguments(grade)
 
 
+def redact_arguments(redact: argparse.ArgumentParser) -> None:
+    """Add what `podium redact` takes."""
+    redact.add_argument(
+        "paths", type=Path, nargs="+", metavar="LOG", help=".eval files or directories"
+    )
+    redact.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="directory for the copies"
+    )
+
+
 def regrade_arguments(regrade: argparse.ArgumentParser) -> None:
     """Add what `podium regrade` takes."""
     regrade.add_argument("dir", type=Path, metavar="DIR", help="log directory")
@@ -153,9 +163,16 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         help="an experiment: new, or to resume",
     )
     run.add_argument("--limit", type=int, help="first N questions (all)")
-    run.add_argument("--epochs", type=int, help="times each question is asked (1)")
+    run.add_argument(
+        "--epochs", type=int, help="times each question is asked (the suite's usual number)"
+    )
     run.add_argument("--seed", type=int, help="seed of random controls and rehearsal workers (0)")
     run.add_argument("--split", help="train, validation or eval (eval)")
+    run.add_argument(
+        "--prompt",
+        choices=("official", "paper"),
+        help="as the benchmark's authors ask, or as the Conductor paper did where known (official)",
+    )
     run.add_argument("--max-usd", type=dollars, help="stop cleanly before spending more than this")
     box_arguments(run)
     run.add_argument(

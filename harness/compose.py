@@ -7,9 +7,8 @@ this file imports no spoke. Everything that can be refused is refused here, befo
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import inf
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from inspect_ai import Task
 from inspect_ai.solver import Solver
@@ -21,7 +20,7 @@ from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
 from harness.recordings import prompts_recorded
-from harness.suite import Split, Suite
+from harness.suite import Prompt, Split, Suite
 from harness.system import Manifest
 from harness.task import as_task
 
@@ -56,11 +55,12 @@ class Request:
     pool: str
     log_dir: Path
     limit: int | None = None
-    """First questions of each suite. This and the next four: None is what the experiment has, or
-    for a new one the default."""
+    """First questions of each suite. This and the next five: None is what the experiment has, or
+    for a new one the default (harness/extent.py)."""
     epochs: int | None = None
     seed: int | None = None
     split: Split | None = None
+    prompt: Prompt | None = None
     time_scale: float | None = None
     max_usd: Decimal | None = None
     box: str | None = None
@@ -69,35 +69,6 @@ class Request:
     selection_limit: int = 40
     """Train questions on which `best-single` is chosen."""
     display: str = "line"
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """The part of a request that the experiment may already have decided."""
-
-    limit: int | None = None
-    epochs: int = 1
-    seed: int = 0
-    split: Split = "eval"
-    time_scale: float = 0.01
-
-
-def extent(request: Request, stored: Experiment | None) -> Extent:
-    """Return what a run is to cover: as asked, else as stored, else the defaults.
-
-    UserError for numbers that leave nothing to ask or cannot be slept.
-    """
-    old = Extent()
-    if stored:
-        split = cast(Split, stored.split)
-        old = Extent(stored.limit, stored.epochs, stored.seed, split, stored.time_scale)
-    asked = {name: getattr(request, name) for name in Extent.__dataclass_fields__}
-    made = replace(old, **{name: value for name, value in asked.items() if value is not None})
-    if made.epochs < 1:
-        raise UserError(f"--epochs must be at least 1, not {made.epochs}.")
-    if not 0 <= made.time_scale < inf:
-        raise UserError(f"--time-scale must be 0 or a positive number, not {made.time_scale}.")
-    return made
 
 
 def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:
@@ -195,7 +166,7 @@ def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Fa
     return as_task(
         suite,
         split=facts.split,
-        epochs=experiment.epochs,
+        epochs=experiment.epochs[row.suite],
         box=box.box if box else None,
         max_sandboxes=box.most if box else None,
         solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),

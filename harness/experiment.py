@@ -1,8 +1,9 @@
 """What a log directory is about: one pool, one seed, suites at one version, the systems run so far.
 
-`podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or its
-epochs, and resume it; another pool, seed, sandbox or suite version is a different experiment and is
-refused, because its rows could not be compared. The record is `DIR/experiment.json`.
+`podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or a suite's
+epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
+experiment and is refused, because its rows could not be compared. The record is
+`DIR/experiment.json`.
 """
 
 import fcntl
@@ -12,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from harness.errors import UserError
+from harness.suite import OFFICIAL, Prompt
 
 FILE = "experiment.json"
 
@@ -51,6 +53,13 @@ def task_name(suite: str, system: str, purpose: str = "eval") -> str:
     return name if purpose == "eval" else f"{name} ({purpose})"
 
 
+def _of_each_suite(stored: object, info: ValidationInfo) -> object:
+    """Return the one number of an older file once per suite."""
+    if not isinstance(stored, int):
+        return stored
+    return dict.fromkeys(info.data.get("suite_versions", ()), stored)
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """The identity and extent of one log directory."""
@@ -66,10 +75,13 @@ class Experiment:
     box: str | None
     time_scale: float
     limit: int | None
-    epochs: int
     suite_versions: Mapping[str, str]
     data_revisions: Mapping[str, str]
+    epochs: Annotated[Mapping[str, int], BeforeValidator(_of_each_suite)]
+    """Suite -> how often each question is asked; older files hold one number for all suites."""
     entries: tuple[Entry, ...]
+    prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])
+    """Suite -> how its questions are put; officially where an older file does not say."""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> digest of the image its programs run in, where the box has images."""
     schema: Literal[1] = 1
@@ -83,21 +95,26 @@ class Experiment:
         for suite in self.suite_versions.keys() & new.suite_versions.keys():
             _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
             _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
+            _same(f"prompt of {suite}", self._prompt(suite), new._prompt(suite))
+            _not_fewer_epochs(suite, self.epochs[suite], new.epochs[suite])
         for suite in self.images.keys() & new.images.keys():
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
         _not_less("limit", self.limit or inf, new.limit or inf)
-        _not_less("epochs", self.epochs, new.epochs)
         entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
         return replace(
             self,
             box=self.box or new.box,
             limit=new.limit,
-            epochs=new.epochs,
+            epochs={**self.epochs, **new.epochs},
+            prompts={**self.prompts, **new.prompts},
             suite_versions={**self.suite_versions, **new.suite_versions},
             data_revisions={**self.data_revisions, **new.data_revisions},
             entries=tuple(entries.values()),
             images={**self.images, **new.images},
         )
+
+    def _prompt(self, suite: str) -> Prompt:
+        return self.prompts.get(suite, OFFICIAL)
 
 
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
@@ -187,6 +204,12 @@ def _lock(handle: int, log_dir: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UserError(f"Another podium run is writing to {log_dir}; wait for its end.") from None
+
+
+def _not_fewer_epochs(suite: str, stored: int, asked: int) -> None:
+    if asked < stored:
+        epochs = f"{stored} epochs of {suite}"
+        raise UserError(f"it has {epochs}, not {asked}; leave --epochs out or raise it")
 
 
 def _not_less(field: str, stored: float, asked: float) -> None:

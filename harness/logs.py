@@ -16,6 +16,7 @@ from harness.boxes import BoxFacts
 from harness.errors import UserError
 from harness.pool_file import Label
 from harness.records import PODIUM
+from harness.suite import OFFICIAL, Prompt
 
 
 class WorkerFacts(BaseModel):
@@ -50,6 +51,8 @@ class RunFacts(BaseModel):
     dates: str
     publishable: bool
     split: str
+    prompt: Prompt = OFFICIAL
+    """How the questions were put; logs that do not say are older than the choice."""
     system: str
     args: dict[str, Any]
     pool: str

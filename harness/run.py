@@ -15,12 +15,10 @@ from harness.compose import (
     ORACLE,
     SINGLE,
     Catalogue,
-    Extent,
     Request,
     chosen_suites,
     chosen_systems,
     entry,
-    extent,
     refuse_unready,
 )
 from harness.eval_set import Outcome, answered
@@ -33,14 +31,16 @@ from harness.experiment import (
     read_experiment,
     task_name,
 )
+from harness.extent import Extent, InPrompts, extent, prompts
 from harness.job import Controls, Job, run_entries
+from harness.judges import refuse_unjudged
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
 from harness.records import Question
 from harness.regrade import regrade_dir
 from harness.selection import choose_in_hindsight, choose_on_train, single_entries
-from harness.suite import Suite
+from harness.suite import Suite, prompt_of
 from harness.task import pick
 
 ON_BEST = ("self-consistency", BEST_SINGLE)
@@ -55,16 +55,21 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     """
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
-    suites = chosen_suites(request, catalogue)
+    named = chosen_suites(request, catalogue)
     systems = chosen_systems(request, catalogue, spec)
     refuse_unready(spec, book, systems)
     stored = read_experiment(request.log_dir)
-    scope = extent(request, stored)
+    ways = prompts(request, stored, named)
+    catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
+    suites = chosen_suites(request, catalogue)
+    scope = extent(request, stored, suites)
     for suite in suites:
-        refuse_unrecorded(spec, pick(suite, scope.split, scope.limit), scope.epochs)
+        questions = pick(suite, scope.split, scope.limit)
+        refuse_unrecorded(spec, questions, scope.epochs[suite.name])
+        refuse_unjudged(suite, questions, spec)
     exams = [*suites, *_earlier(stored, suites, catalogue)]
-    named = request.box or (stored.box if stored else None)
-    name = _box_name(named, exams, catalogue.boxes, spec)
+    wanted = request.box or (stored.box if stored else None)
+    name = _box_name(wanted, exams, catalogue.boxes, spec)
     with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
         images = box.image_ids if box else {}
         asked = replace(_experiment(scope, spec, book, suites), box=name, images=images)
@@ -109,6 +114,7 @@ def _experiment(
         epochs=scope.epochs,
         suite_versions={suite.name: suite.version for suite in suites},
         data_revisions={suite.name: suite.data_revision for suite in suites},
+        prompts={suite.name: prompt_of(suite) for suite in suites},
         entries=(),
     )
 
@@ -204,5 +210,5 @@ def _note_openings(job: Job, experiment: Experiment) -> None:
         suite = job.catalogue.suites[name]
         size = len(pick(suite, "eval", experiment.limit))
         rows = [row for row in experiment.entries if row.suite == name]
-        if any(done[row.name] < size * experiment.epochs for row in rows):
+        if any(done[row.name] < size * experiment.epochs[name] for row in rows):
             job.controls.opened(job.request.log_dir, suite, size)

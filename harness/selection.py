@@ -16,7 +16,7 @@ from harness.eval_set import mean_score
 from harness.experiment import Entry, Experiment, open_experiment
 from harness.job import Job, run_entries
 from harness.records import PODIUM
-from harness.suite import Split, Suite
+from harness.suite import Split, Suite, prompt_of
 from harness.task import pick
 
 SELECTION = "selection"
@@ -39,7 +39,8 @@ def choose_on_train(
         experiment,
         split="train",
         limit=limit,
-        epochs=1,
+        epochs={suite.name: 1 for suite in teachable},
+        prompts={suite.name: prompt_of(suite) for suite in teachable},
         entries=rows,
         suite_versions={suite.name: suite.version for suite in teachable},
         data_revisions={suite.name: suite.data_revision for suite in teachable},

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.suite import Split, Suite
+from harness.suite import OFFICIAL, Split, Suite, prompt_of
 
 FILE = "openings.jsonl"
 
@@ -31,6 +31,8 @@ class Opening:
     """Questions that were asked."""
     reason: str = ""
     """Why, in the words of whoever opened it."""
+    prompt: str = OFFICIAL
+    """How they were put; a diary that does not say is older than the choice."""
 
 
 def log_opening(
@@ -38,7 +40,8 @@ def log_opening(
 ) -> Opening:
     """Append the opening of `n` questions, dated now, to a log directory's diary; return it."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    opening = Opening(now, suite.name, suite.version, suite.data_revision, split, n, reason)
+    exam = (suite.name, suite.version, suite.data_revision, split)
+    opening = Opening(now, *exam, n, reason, prompt_of(suite))
     log_dir.mkdir(parents=True, exist_ok=True)
     with (log_dir / FILE).open("a", encoding="utf-8") as diary:
         diary.write(json.dumps(asdict(opening), ensure_ascii=False) + "\n")

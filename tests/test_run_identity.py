@@ -84,7 +84,9 @@ def test_another_price_book_is_another_experiment(tmp_path: Path) -> None:
     ("changes", "reason"),
     [
         pytest.param({"limit": 2}, "--limit 4; leave --limit out or raise it", id="limit"),
-        pytest.param({"limit": 4, "epochs": 1}, "--epochs 2; leave --epochs", id="epochs"),
+        pytest.param(
+            {"limit": 4, "epochs": 1}, "it has 2 epochs of toy, not 1; leave --epochs", id="epochs"
+        ),
     ],
 )
 def test_an_experiment_never_shrinks(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:

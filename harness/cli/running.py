@@ -8,7 +8,8 @@ from harness.cli.parts import catalogue, controls
 
 def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites over a pool; say what is left."""
-    from harness.compose import Request
+    from harness.compose import Request, chosen_suites
+    from harness.extent import without_prompt
     from harness.run import run
 
     request = Request(
@@ -20,13 +21,17 @@ def run_command(args: argparse.Namespace) -> int:
         epochs=args.epochs,
         seed=args.seed,
         split=args.split,
+        prompt=args.prompt,
         max_usd=args.max_usd,
         box=args.box,
         max_sandboxes=args.max_sandboxes,
         time_scale=args.time_scale,
         display=args.display,
     )
-    outcome = run(request, catalogue(), controls())
+    parts = catalogue()
+    if said := without_prompt(chosen_suites(request, parts), request.prompt):
+        print(said)
+    outcome = run(request, parts, controls())
     for reason in outcome.trouble:
         print(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
