@@ -23,6 +23,7 @@ from inspect_ai.model import Model
 
 from harness.logs import newest_logs
 from harness.prices import Book
+from harness.private import publishable, said
 from harness.progress import progress_line
 from harness.spend import SPEND, Spend
 
@@ -131,9 +132,13 @@ def trouble(logs: Sequence[EvalLog]) -> tuple[str, ...]:
         if log.status == "success":
             continue
         summaries = read_eval_log_sample_summaries(log.location) if log.location else []
-        reasons.update(_sentence(summary.error) for summary in summaries if summary.error)
+        reasons.update(
+            said(_sentence(summary.error), publishable(log.eval.metadata))
+            for summary in summaries
+            if summary.error
+        )
         if log.error and not any(summary.error for summary in summaries):
-            reasons[_sentence(log.error.message)] += 1
+            reasons[said(_sentence(log.error.message), publishable(log.eval.metadata))] += 1
     return tuple(f"{reason} ({count} questions)" for reason, count in reasons.most_common())
 
 

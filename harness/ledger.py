@@ -26,6 +26,7 @@ from inspect_ai.scorer import Score
 from harness.errors import UserError
 from harness.logs import RunFacts, read_log, run_facts
 from harness.prices import Book, book_from_json, cost
+from harness.private import said
 from harness.records import EMPTY, PODIUM, Call
 from harness.usage import usage_from
 
@@ -146,14 +147,15 @@ class _Writer:
         score = (sample.scores or {}).get(PODIUM)
         value = None if sample.error or score is None else _verdict(score)
         shape: dict[str, Any] = sample.metadata.get(PODIUM) or {}
-        said: dict[str, Any] = (score.metadata if score else None) or {}
+        found: dict[str, Any] = (score.metadata if score else None) or {}
+        shown = self.facts.publishable
         return Attempt(
             question=str(sample.id),
             epoch=sample.epoch,
             sample=sample.uuid or "",
             value=value,
-            reason="" if value is not None else _why_unscored(sample),
-            parsed=bool(said.get("parsed", True)),
+            reason="" if value is not None else said(_why_unscored(sample), shown),
+            parsed=bool(found.get("parsed", True)),
             kind=str(sample.metadata.get("kind", "")),
             topic=str(sample.metadata.get("topic", "")),
             steps=shape.get("steps"),
@@ -161,10 +163,10 @@ class _Writer:
             stopped=shape.get("stopped"),
             latency_s=_solver_seconds(sample),
             calls=tuple(self.calls(sample, sample.events, counted=value is not None)),
-            official=None if said.get("official") is None else float(said["official"]),
-            fragile=bool(said.get("fragile")),
-            erratum=bool(said.get("errata")),
-            groups=_groups(sample, said),
+            official=None if found.get("official") is None else float(found["official"]),
+            fragile=bool(found.get("fragile")),
+            erratum=bool(found.get("errata")),
+            groups=_groups(sample, found),
         )
 
     def lost(self, sample: EvalSample) -> Iterator[Call]:
@@ -206,7 +208,9 @@ class _Writer:
             latency_s=_call_seconds(event),
             started=event.timestamp.isoformat(),
             retries=event.retries or 0,
-            error=IN_FLIGHT if event.pending else event.error,
+            error=IN_FLIGHT
+            if event.pending
+            else said(event.error or "", self.facts.publishable) or None,
             counted=counted,
         )
 

@@ -18,6 +18,7 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from harness.cassette import Header, Key, Row, SourceLabel, Tokens, write_cassette
 from harness.errors import UserError
 from harness.pool_file import REHEARSING
+from harness.private import publishable, refuse_redacted
 from harness.recorded_pool import recorded_pool
 from harness.records import GRADER, PODIUM
 from harness.replicate import request_digest
@@ -66,6 +67,7 @@ def record(logs: Sequence[Path], out: Path) -> Summary:
     sources: dict[SourceLabel, str] = {}
     for path in logs:
         log = _read(path)
+        _refuse_unpublishable(log, path)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
         for row, event in _rows(log, path, summary):
             sources.setdefault(_source_label(event, facts[-1]), path.name)
@@ -93,6 +95,16 @@ def _refuse(*outputs: Path) -> None:
     for path in outputs:
         if path.exists():
             raise UserError(f"{path} exists already: choose another name or move it away.")
+
+
+def _refuse_unpublishable(log: EvalLog, path: Path) -> None:
+    """Raise UserError for a log whose replies are gone or may quote what must not be published."""
+    refuse_redacted(log.eval.metadata, path.name)
+    if not publishable(log.eval.metadata):
+        raise UserError(
+            f"{path.name} is of an exam whose questions must not be published, and a cassette is "
+            "made to be passed on: keep the log, or share a copy by podium redact."
+        )
 
 
 def _read(path: Path) -> EvalLog:

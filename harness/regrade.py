@@ -23,9 +23,10 @@ from harness.compose import Catalogue
 from harness.errors import UserError
 from harness.experiment import note_graders
 from harness.logs import RunFacts, newest_logs, read_log, run_facts
+from harness.private import keep_files_private, refuse_redacted
 from harness.records import PODIUM, Question
 from harness.solver import question_from
-from harness.suite import Judged, Suite, at_epoch
+from harness.suite import Judged, Suite, at_epoch, with_prompt
 from harness.task import as_score, unscored
 
 
@@ -53,6 +54,9 @@ def regrade(
     chosen = [one for one in chosen if one.error is None and not _was_judged(one, suite)]
     if not chosen:
         return None
+    refuse_redacted(log.eval.metadata, Path(log.location).name)
+    if not suite.publishable:
+        keep_files_private()
     stored = log.eval.task_version
     if not everything and stored != suite.version:
         raise UserError(
@@ -206,6 +210,7 @@ def _box_of(runs: Sequence[RunFacts], named: str | None, catalogue: Catalogue) -
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
+    """Return the suite of a log, with its questions put as the log's were."""
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
-    return suites[facts.suite]
+    return with_prompt(suites[facts.suite], facts.prompt)

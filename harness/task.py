@@ -17,6 +17,7 @@ from inspect_ai.solver import Solver, TaskState, generate
 
 from harness.at_once import cores
 from harness.errors import UserError
+from harness.private import keep_files_private
 from harness.progress import tick
 from harness.records import PODIUM, Grade, Question
 from harness.solver import ask_differently, question_of
@@ -51,6 +52,8 @@ def as_task(
             "`inspect eval` with -T box=subprocess."
         )
     refuse_no_epochs(epochs)
+    if not suite.publishable:
+        keep_files_private()
     return Task(
         dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
         setup=ask_differently(suite.at_epoch) if isinstance(suite, Varied) else None,

@@ -47,6 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("report", running.report_command, arguments.report_arguments),
         ("record", running.record_command, arguments.record_arguments),
         ("grade", grading.grade_command, arguments.grade_arguments),
+        ("redact", grading.redact_command, arguments.redact_arguments),
         ("regrade", grading.regrade_command, arguments.regrade_arguments),
         ("suites", showing.suites_command, arguments.listed_arguments),
         ("systems", showing.systems_command, arguments.listed_arguments),

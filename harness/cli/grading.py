@@ -26,6 +26,18 @@ def grade_command(args: argparse.Namespace) -> int:
     return 1 if graded.unscored else 0
 
 
+def redact_command(args: argparse.Namespace) -> int:
+    """Copy logs without their texts, to share results of exams that must not be published."""
+    from harness.redact import redact
+
+    for done in redact(args.paths, args.out):
+        if done.out:
+            print(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
+        else:
+            print(f"{done.log}: its questions may be published, so it can be shared as it is.")
+    return 0
+
+
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
     from harness.regrade import box_for_logs, regrade_dir

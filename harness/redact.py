@@ -1,0 +1,237 @@
+"""Logs that can be shared: every text is taken out, every number and digest stays.
+
+What is kept is listed here; everything else goes, so that a new kind of event or field cannot bring
+a question back. Tables and the ledger made from a redacted log are those of the original: verdicts,
+tokens, prices, spans and times are all there. A text's sha256 lets whoever has the exam check that
+a log is about it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai.event import Event, ModelEvent, SpanBeginEvent, SpanEndEvent
+from inspect_ai.log import EvalError, EvalLog, EvalSample, read_eval_log, write_eval_log
+from inspect_ai.model import ModelOutput
+from inspect_ai.scorer import Score
+
+from harness.errors import PodiumError, UserError
+from harness.logs import find_logs
+from harness.private import kind_of, publishable
+from harness.records import PODIUM
+
+SHINGLE = 6
+"""So many words of a question in a row, anywhere in what is to be written, are a leak."""
+
+FACTS = ("kind", "topic")
+SHAPE = ("depth", "steps", "stopped")
+SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")
+"""Answers that may stay: a letter, a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """What became of one log."""
+
+    log: Path
+    out: Path | None
+    """None where the log may be shared as it is."""
+    samples: int = 0
+
+
+def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
+    """Write a redacted copy of every log that may not be published below `out`.
+
+    UserError, before anything is written, when a copy exists or a log cannot be read.
+    """
+    logs = find_logs(paths)
+    roots = [path for path in paths if path.is_dir()]
+    places = {log: out / _below(log, roots) for log in logs}
+    headers = {log: _read(log, header_only=True) for log in logs}
+    private = [log for log in logs if not publishable(headers[log].eval.metadata)]
+    for log in private:
+        if places[log].exists():
+            raise UserError(f"{places[log]} exists already: name another --out directory.")
+    return [
+        _redact_one(log, places[log]) if log in private else Redacted(log, None) for log in logs
+    ]
+
+
+def redacted(log: EvalLog) -> EvalLog:
+    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out."""
+    facts = {**(log.eval.metadata or {})[PODIUM], "redacted": True}
+    made = EvalLog(
+        version=log.version,
+        status=log.status,
+        eval=log.eval.model_copy(update={"metadata": {PODIUM: facts}, "task_args": {}}),
+        plan=log.plan,
+        results=log.results,
+        stats=log.stats,
+        error=_error(log.error),
+        samples=[_sample(sample) for sample in log.samples or []],
+    )
+    _refuse_leaks(log, made)
+    return made
+
+
+def digest(text: str) -> str:
+    """Return what stands in a redacted log for a text.
+
+    >>> digest("four")
+    'sha256:04efaf080f5a3e74e1c29d1ca6a48569382cbbcd324e8d59d2b83ef21c039f00'
+    """
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _redact_one(path: Path, out: Path) -> Redacted:
+    log = _read(path, header_only=False)
+    made = redacted(log)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_eval_log(made, str(out))
+    return Redacted(path, out, len(made.samples or []))
+
+
+def _read(path: Path, *, header_only: bool) -> EvalLog:
+    try:
+        return read_eval_log(str(path), header_only=header_only, resolve_attachments=True)
+    except Exception as error:  # a damaged file may fail anywhere; its words may be a question's
+        raise UserError(f"{path} is damaged or no Inspect log; move it away.") from error
+
+
+def _below(log: Path, roots: Sequence[Path]) -> Path:
+    root = next((root for root in roots if log.is_relative_to(root)), log.parent)
+    return log.relative_to(root)
+
+
+def _sample(sample: EvalSample) -> EvalSample:
+    return EvalSample(
+        id=sample.id,
+        epoch=sample.epoch,
+        input=digest(_text(sample.input)),
+        target=_short(sample.target if isinstance(sample.target, str) else "".join(sample.target)),
+        output=_output(sample.output),
+        scores={name: _score(score) for name, score in (sample.scores or {}).items()},
+        metadata=_metadata(sample.metadata),
+        events=[kept for event in sample.events for kept in _event(event)],
+        model_usage=sample.model_usage,
+        role_usage=sample.role_usage,
+        started_at=sample.started_at,
+        completed_at=sample.completed_at,
+        total_time=sample.total_time,
+        working_time=sample.working_time,
+        uuid=sample.uuid,
+        error=_error(sample.error),
+        error_retries=[
+            retry.model_copy(
+                update={
+                    "message": _failure(retry.message),
+                    "traceback": "",
+                    "traceback_ansi": "",
+                    "events": [kept for event in retry.events or [] for kept in _event(event)],
+                }
+            )
+            for retry in sample.error_retries or []
+        ],
+    )
+
+
+def _text(said: Any) -> str:
+    return said if isinstance(said, str) else "\n".join(message.text for message in said)
+
+
+def _short(text: str) -> str:
+    return text if SHORT.fullmatch(text) else digest(text)
+
+
+def _error(error: EvalError | None) -> EvalError | None:
+    if error is None:
+        return None
+    return EvalError(message=_failure(error.message), traceback="", traceback_ansi="")
+
+
+def _failure(message: str) -> str:
+    return f"{kind_of(message)}: {digest(message)}"
+
+
+def _output(output: ModelOutput) -> ModelOutput:
+    """Return an output whose text is a digest; tokens, model and the reason of its end stay."""
+    kept = ModelOutput(model=output.model)
+    if output.choices:
+        said = digest(output.completion)
+        kept = ModelOutput.from_content(output.model, said, stop_reason=output.stop_reason)
+    kept.usage, kept.time = output.usage, output.time
+    return kept
+
+
+def _score(score: Score) -> Score:
+    facts: Mapping[str, Any] = score.metadata or {}
+    return Score(
+        value=score.value,
+        answer=None if score.answer is None else _short(score.answer),
+        explanation=digest(score.explanation or ""),
+        metadata={key: value for key, value in facts.items() if _is_number(value)},
+        reason=score.reason,
+    )
+
+
+def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a sample's facts: its kind and topic, the order of its choices, the work's shape."""
+    kept: dict[str, Any] = {key: metadata[key] for key in FACTS if key in metadata}
+    for key in ("question", "asked"):
+        facts = cast(Mapping[str, Any], metadata.get(key) or {})
+        if "permutation" in facts:
+            kept[key] = {"permutation": facts["permutation"]}
+    shape = metadata.get(PODIUM)
+    if isinstance(shape, Mapping):
+        work = cast(Mapping[str, Any], shape)
+        plan = work.get("plan")
+        kept[PODIUM] = {key: work.get(key) for key in SHAPE} | {
+            "plan": digest(str(plan)) if plan else None
+        }
+    return kept
+
+
+def _event(event: Event) -> Iterator[Event]:
+    """Yield what is kept of an event: the call or the span, without a word that was said."""
+    if isinstance(event, SpanBeginEvent | SpanEndEvent):
+        yield event.model_copy(update={"metadata": None})
+    elif isinstance(event, ModelEvent):
+        yield event.model_copy(
+            update={
+                "input": [],
+                "input_refs": None,
+                "tools": [],
+                "tool_choice": "none",
+                "config": event.config.model_copy(update={"system_message": None}),
+                "output": _output(event.output),
+                "error": None if event.error is None else _failure(event.error),
+                "traceback": None,
+                "traceback_ansi": None,
+                "call": None,
+                "metadata": None,
+            }
+        )
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _refuse_leaks(log: EvalLog, made: EvalLog) -> None:
+    """Raise PodiumError if words of a question stand in what is to be written."""
+    written = _shingles(json.dumps(made.model_dump(mode="json")))
+    for sample in log.samples or []:
+        if written & _shingles(_text(sample.input)):
+            raise PodiumError(
+                f"Words of question {sample.id} could not be kept out of the copy of "
+                f"{Path(log.location).name}, so it was not written. Please report it."
+            )
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.casefold())
+    return {tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
