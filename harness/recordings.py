@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from inspect_ai.model import ChatMessageUser
 
@@ -10,6 +11,7 @@ from harness.errors import UserError
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.records import Question
 from harness.replicate import request_digest
+from harness.suite import Suite, Varied
 
 
 def recordings(spec: PoolSpec) -> dict[str, str]:
@@ -25,8 +27,13 @@ def prompts_recorded(spec: PoolSpec) -> bool:
     return all(_tape(worker).prompts_recorded for worker in _replayed(spec))
 
 
-def refuse_unrecorded(spec: PoolSpec, questions: Sequence[Question], epochs: int) -> None:
-    """Raise UserError when replies without prompts lack a question or an epoch of an exam."""
+def refuse_unrecorded(
+    spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
+) -> None:
+    """Raise UserError when replies without prompts lack a question or an epoch of an exam.
+
+    A suite that puts a question differently in each epoch has one form of it for each.
+    """
     for worker in _replayed(spec):
         tape = _tape(worker)
         if tape.prompts_recorded:
@@ -37,12 +44,24 @@ def refuse_unrecorded(spec: PoolSpec, questions: Sequence[Question], epochs: int
                 f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}."
             )
         known = {(row.worker, row.digest) for row in tape.rows.values()}
-        lost = [one.id for one in questions if (_answers(worker), _canonical(one)) not in known]
+        who = _answers(worker)
+        lost = [
+            one.id
+            for one in questions
+            if any((who, _canonical(form)) not in known for form in _forms(one, epochs, suite))
+        ]
         if lost:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
                 f"({lost[0]} is the first): name the suite that was recorded."
             )
+
+
+def _forms(question: Question, epochs: int, suite: Suite[Any] | None) -> list[Question]:
+    """Return the question as every epoch asks it; one form where all epochs ask alike."""
+    if not isinstance(suite, Varied):
+        return [question]
+    return [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
 
 
 def _replayed(spec: PoolSpec) -> list[WorkerSpec]:
