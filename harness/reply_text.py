@@ -21,23 +21,28 @@ _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|b
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(r"\\[;: ]|~|\\q?quad\b|\\(?:displaystyle|left|right)\b")
 _STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
-_ANSWER_LINE = re.compile(
+ANSWER_LINE = re.compile(
     r"[\s*_#>`]*(?:the\s+)?(?:final\s+)?answer[\s*_`]*(?:is[\s*_`]*)?(?:[:=\uff1a]|$)[\s*_`]*", re.I
 )
+
+
+def parted(reply: str) -> tuple[str, str, bool]:
+    """Return what was thought, what was said after it, and whether that is thinking cut off."""
+    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
+    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
+    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
 
 
 def after_thinking(
     reply: str, explicit: Callable[[str], ValueT | None], prose: Callable[[str], ValueT | None]
 ) -> ValueT | None:
     """Look behind the last closed thinking block first, then for explicit markers inside it."""
-    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
-    unclosed = "<think>" in said or "<thinking>" in said
+    thinking, said, cut_off = parted(reply)
     found = explicit(said)
-    if found is None and not unclosed and last_box(said) is None:
+    if found is None and not cut_off and last_box(said) is None:
         found = prose(said)
-    if found is None and closed >= 0 and last_box(said) is None:
-        found = explicit(reply[:closed])
+    if found is None and thinking and last_box(said) is None:
+        found = explicit(thinking)
     return found
 
 
@@ -84,13 +89,15 @@ def without_markup(text: str) -> str:
     return _STARS.sub("", plain).strip()
 
 
-def answer_line(said: str, read: Callable[[str], ValueT | None]) -> ValueT | None:
+def answer_line(
+    said: str, read: Callable[[str], ValueT | None], label: re.Pattern[str] = ANSWER_LINE
+) -> ValueT | None:
     """Return what the last line of the form "ANSWER: ..." says, its value perhaps one line on."""
     lines = [line for line in said[-TAIL:].splitlines() if line.strip()][-TAIL_LINES:]
     for at in reversed(range(len(lines))):
-        label = _ANSWER_LINE.match(lines[at])
-        if label and label.end() < len(lines[at]):
-            return read(lines[at][label.end() :])
-        if label and at + 1 < len(lines):
+        found = label.match(lines[at])
+        if found and found.end() < len(lines[at]):
+            return read(lines[at][found.end() :])
+        if found and at + 1 < len(lines):
             return read(lines[at + 1])
     return None
