@@ -4,7 +4,8 @@
     |- UserError       you failed: refused before the first paid call, one sentence with the fix
     |- WorkerError     we failed: a worker gave no reply; the sample stays unscored with this reason
     |  `- CassetteMiss   a recorded pool was asked for a reply that nobody recorded
-    `- SpendLimit      the run's own dollar limit was reached; stop cleanly, resume later
+    |- SpendLimit      the run's own dollar limit was reached; stop cleanly, resume later
+    `- TooManyMasked   too many rewards have no value: what would be learned is noise, so stop
 
 A *model's* failure (no answer, a malformed plan, wrong code) is never an exception: it is a value.
 `sandbox.SandboxError` is the one sibling outside this tree, because sandbox/ imports none of ours.
@@ -29,3 +30,7 @@ class CassetteMiss(WorkerError):
 
 class SpendLimit(PodiumError):
     """The run reached `--max-usd`; nothing was lost and the same command resumes it."""
+
+
+class TooManyMasked(PodiumError):
+    """Of the latest rewards too many have no value (a worker, the sandbox or a grader is down)."""

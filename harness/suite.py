@@ -172,6 +172,15 @@ class Judged(Protocol):
         ...
 
 
+@runtime_checkable
+class Rewarding(Protocol):
+    """A suite that does more than a reward needs: a second verdict to be shown beside its own."""
+
+    def for_reward(self) -> Suite[Any]:
+        """Return a suite that gives the same values, without the rest."""
+        ...
+
+
 def usual_epochs(suite: Suite[Any]) -> int:
     """Return how often a suite asks each question unless the user says otherwise."""
     return suite.epochs if isinstance(suite, Varied) else 1

@@ -51,7 +51,7 @@ class LiveCodeBench:
     window: Window = ALWAYS
     data: str | Path | None = None
     official: bool = True
-    """Whether to judge a second time the published evaluator's way; a reward needs no such."""
+    """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
     pinned: Mapping[str, Source] = field(default_factory=sources)
     version: str = "1-A"
     splits: tuple[Split, ...] = ("eval",)
@@ -84,6 +84,10 @@ class LiveCodeBench:
     def between(self, window: Window) -> "LiveCodeBench":
         """Return the suite of those problems whose contests lie in a window."""
         return replace(self, window=window)
+
+    def for_reward(self) -> "LiveCodeBench":
+        """Return the suite that judges once: the real verdict is the value, the other is shown."""
+        return replace(self, official=False)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions in the order of the files; UserError names a missing file."""

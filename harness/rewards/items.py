@@ -22,7 +22,7 @@ class Status(StrEnum):
     SCORER_ERROR = "scorer_error"
     """Grading failed: a sandbox is down, a disk is full, only a model could judge."""
     TIMEOUT = "timeout"
-    """The item's deadline passed; what ran for it was ended. (A program's own limits are graded.)"""
+    """The item's deadline passed and what ran for it was ended (a program's own limits: graded)."""
     BUDGET = "budget"
     """The money was spent before this item's turn."""
 

@@ -1,0 +1,295 @@
+"""The reward: items in, one outcome each, by the function that scores the evaluation.
+
+`Reward` answers, grades and counts. With `as_reply` the completion is the answer; another
+`Answerer` makes the answer of it, as a workflow's is made by carrying it out. Not here: threads and
+shared work (grading.py), counting (tally.py), what a trainer wants to hear (for_*.py).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache, partial
+from time import monotonic
+from typing import Any, Protocol
+
+import anyio
+from anyio.lowlevel import RunVar
+
+from harness.at_once import cores
+from harness.errors import SpendLimit, UserError, WorkerError
+from harness.records import Question, Usage
+from harness.rewards.deadline import Deadline
+from harness.rewards.grading import Graders, Sheet, Verdict
+from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Status
+from harness.rewards.tally import Counts, Tally
+from harness.suite import Rewarding, Suite, at_epoch
+
+FORMS = 1 << 13
+"""Forms of questions that are kept: a group of completions asks for the same one again and again."""
+
+
+class Sat(Protocol):
+    """An exam as a reward needs it; `exams.Exam` is one."""
+
+    @property
+    def suite(self) -> Suite[Any]:
+        """Who grades."""
+        ...
+
+    @property
+    def questions(self) -> Mapping[str, Question]:
+        """The questions that may be asked, unsealed, by id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What became of a completion before it is graded."""
+
+    text: str | None
+    """The answer; None exactly when the status is not `SCORED`."""
+    status: Status = Status.SCORED
+    """`SCORED`: grade the text. Any other: there is nothing to grade, and this is why."""
+    usage: Usage | None = field(default_factory=Usage)
+    usd: Decimal | None = Decimal(0)
+    calls: int = 0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.status is Status.SCORED):
+            raise ValueError(f"an answer that is {self.status} has text {self.text is not None}")
+
+
+Answerer = Callable[[RewardItem, Question], Awaitable[Answered]]
+"""Makes an item's completion into an answer; the question comes sealed. WorkerError is a worker's
+failure, SpendLimit the money's; a malformed completion is a status, never an exception."""
+
+
+async def as_reply(item: RewardItem, question: Question) -> Answered:
+    """Answer with the completion itself."""
+    return Answered(item.completion)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is worth how much; a right answer is worth 1."""
+
+    wrong: float = 0.0
+    """A reply that was graded and is wrong, or has no answer in it."""
+    invalid_action: float = 0.0
+    policy_fault: float = 0.0
+
+    def of(self, status: Status, grade: float) -> float | None:
+        """Return the reward, None for a status that says nothing about the policy.
+
+        >>> PAPER.of(Status.SCORED, 0.0), PAPER.of(Status.INVALID_ACTION, 0.0)
+        (0.5, 0.0)
+        """
+        if status is Status.SCORED:
+            return self.wrong + (1 - self.wrong) * grade
+        if status is Status.INVALID_ACTION:
+            return self.invalid_action
+        return self.policy_fault if status is Status.POLICY_FAULT else None
+
+
+PLAIN = Values()
+"""The grade itself: what an evaluation's mean is made of."""
+
+PAPER = Values(wrong=0.5)
+"""1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSettings:
+    """How a reward works, and when it gives up."""
+
+    most: int | None = None
+    """Items worked on at once; None: as many as there are cores, and no more are ever graded."""
+    timeout_s: float = 120.0
+    """Seconds an item may take, from when its turn comes; then what runs for it is ended."""
+    max_usd: Decimal | None = None
+    """Once answers have cost so much, items whose turn has not come have no value."""
+    max_masked: float = 0.3
+    """The largest share of outcomes without a value; beyond it `score` raises TooManyMasked."""
+    masked_after: int = 32
+    """Outcomes before that share means anything."""
+    values: Values = PLAIN
+
+    def __post_init__(self) -> None:
+        if self.most is not None and self.most < 1:
+            raise UserError(f"A reward works on at least 1 item at once, not {self.most}.")
+        if not 0 <= self.max_masked <= 1:
+            raise UserError(f"max_masked is a share from 0 to 1, not {self.max_masked}.")
+        if self.timeout_s <= 0:
+            raise UserError(f"timeout_s must be more than 0 seconds, not {self.timeout_s}.")
+
+
+class Reward:
+    """Rewards completions for the questions of some exams; usable from any event loop, or several.
+
+    `box` is where programs run, open and asked for its facts. A suite that rewards in another way
+    than it scores (`Rewarding`) is taken at its word, once, here.
+    """
+
+    def __init__(
+        self,
+        exams: Mapping[str, Sat],
+        answer: Answerer = as_reply,
+        settings: RewardSettings = RewardSettings(),
+        box: Any | None = None,
+    ) -> None:
+        """Keep the exams by name; UserError when one runs programs and there is no box."""
+        self._suites = {name: _for_reward(exam.suite) for name, exam in exams.items()}
+        self._questions = {name: exam.questions for name, exam in exams.items()}
+        self._answer = answer
+        self._settings = settings
+        self._tally = Tally(settings.max_masked, settings.masked_after)
+        self._graders = Graders(box, settings.most, settings.timeout_s)
+        self._form = lru_cache(FORMS)(self._at_epoch)
+        self._turns: RunVar[anyio.CapacityLimiter] = RunVar("podium reward")
+        for name, suite in self._suites.items():
+            if suite.needs_box and box is None:
+                raise UserError(f"Suite {name!r} runs programs: open a box and pass it as box=.")
+
+    @property
+    def counts(self) -> Counts:
+        """What has been rewarded so far."""
+        return self._tally.counts(self._graders.abandoned)
+
+    async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Return one outcome per item, in order.
+
+        UserError for an item that names no known question, before anything is done; TooManyMasked
+        as soon as the share without a value is beyond its limit. Whatever else goes wrong is an
+        outcome.
+        """
+        questions = [self._asked(item) for item in items]
+        made: dict[int, RewardOutcome] = {}
+        with anyio.CancelScope() as scope:
+            note = partial(self._note, made, scope)
+            if self._answer is as_reply:
+                await self._grade_all(items, questions, note)
+            else:
+                async with anyio.create_task_group() as tasks:
+                    for at, (item, question) in enumerate(zip(items, questions, strict=True)):
+                        tasks.start_soon(self._in_turn, at, item, question, note)
+        self._tally.refuse()
+        return [made[at] for at in range(len(items))]
+
+    def _asked(self, item: RewardItem) -> Question:
+        """Return the question an item is about, as its epoch asks it."""
+        if item.suite not in self._suites:
+            known = ", ".join(sorted(self._suites))
+            raise UserError(f"There is no exam {item.suite!r} to reward; there are: {known}.")
+        question = self._questions[item.suite].get(item.question)
+        if question is None or item.epoch < 1:
+            what = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
+            raise UserError(f"The exam {item.suite!r} has no {what} to reward.")
+        if item.epoch == 1:
+            return question
+        return self._form(item.suite, item.question, item.epoch)
+
+    def _at_epoch(self, suite: str, question: str, epoch: int) -> Question:
+        return at_epoch(self._suites[suite], self._questions[suite][question], epoch)
+
+    def _note(
+        self,
+        made: dict[int, RewardOutcome],
+        scope: anyio.CancelScope,
+        at: int,
+        outcome: RewardOutcome,
+    ) -> None:
+        made[at] = outcome
+        self._tally.note(outcome)
+        if outcome.value is None and self._tally.too_many:
+            scope.cancel()
+
+    async def _grade_all(
+        self, items: Sequence[RewardItem], questions: Sequence[Question], note: "Note"
+    ) -> None:
+        sheets = [
+            Sheet(self._suites[item.suite], question, item.epoch, item.completion)
+            for item, question in zip(items, questions, strict=True)
+        ]
+
+        def tell(at: int, verdict: Verdict) -> None:
+            note(at, self._outcome(verdict, _REPLY, verdict.seconds))
+
+        await self._graders.grade(sheets, tell)
+
+    async def _in_turn(self, at: int, item: RewardItem, question: Question, note: "Note") -> None:
+        """Answer and grade one item when its turn comes."""
+        async with self._limiter():
+            started = monotonic()
+            if self._spent():
+                over = Verdict(Status.BUDGET, reason="The money was spent before its turn.")
+                note(at, self._outcome(over, _NOTHING, 0.0))
+                return
+            answered = await self._answered(item, question)
+            self._tally.pay(answered.usd)
+            if answered.text is None:
+                verdict = Verdict(answered.status, reason=answered.reason)
+                note(at, self._outcome(verdict, answered, monotonic() - started))
+                return
+            suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
+            sheet = Sheet(suite, question, item.epoch, answered.text, until)
+
+            def tell(_: int, verdict: Verdict) -> None:
+                note(at, self._outcome(verdict, answered, monotonic() - started))
+
+            await self._graders.grade([sheet], tell)
+
+    async def _answered(self, item: RewardItem, question: Question) -> Answered:
+        """Return the item's answer, or why there is none; what was spent on that is unknown."""
+        with anyio.move_on_after(self._settings.timeout_s):
+            try:
+                return await self._answer(item, question.sealed())
+            except SpendLimit as error:
+                return _failed(Status.BUDGET, str(error))
+            except WorkerError as error:
+                return _failed(Status.WORKER_ERROR, str(error))
+            except Exception as error:
+                return _failed(Status.WORKER_ERROR, f"Answering failed ({type(error).__name__}).")
+        return _failed(Status.TIMEOUT, "The time for this item was over before it was answered.")
+
+    def _outcome(self, verdict: Verdict, answered: Answered, seconds: float) -> RewardOutcome:
+        known = verdict.status in VALUED
+        correct = verdict.value if known else None
+        return RewardOutcome(
+            value=self._settings.values.of(verdict.status, verdict.value),
+            status=verdict.status,
+            components={"correct": correct, "parsed": float(verdict.parsed) if known else None},
+            usage=answered.usage,
+            usd=answered.usd,
+            calls=answered.calls,
+            latency_s=seconds,
+            shared=verdict.shared,
+            reason=verdict.reason,
+        )
+
+    def _spent(self) -> bool:
+        most = self._settings.max_usd
+        return most is not None and self._tally.usd >= most
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        turns = self._turns.get(None)
+        if turns is None:
+            turns = anyio.CapacityLimiter(self._settings.most or cores())
+            self._turns.set(turns)
+        return turns
+
+
+Note = Callable[[int, RewardOutcome], None]
+
+_REPLY = Answered("")
+"""A completion that is the answer: nobody was asked, and nothing was paid."""
+
+_NOTHING = Answered(None, Status.BUDGET)
+
+
+def _failed(status: Status, reason: str) -> Answered:
+    return Answered(None, status, usage=None, usd=None, reason=reason)
+
+
+def _for_reward(suite: Suite[Any]) -> Suite[Any]:
+    return suite.for_reward() if isinstance(suite, Rewarding) else suite
