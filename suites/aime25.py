@@ -1,11 +1,12 @@
 """AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
 
-The prompt is matharena's; the grade is equality with the integer that harness/answers.py finds.
+The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is equality with
+the integer that harness/answers.py finds.
 Thirty questions are thirty clusters: one pass has a standard error of about nine points.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inspect_ai import Task, task
@@ -14,7 +15,7 @@ from harness.answers import integer
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_rows
-from harness.suite import Card, Split
+from harness.suite import OFFICIAL, Card, Prompt, Split
 from harness.task import as_task
 from suites.cards import card
 from suites.fetch import Rows, fetch_rows, revision
@@ -24,6 +25,14 @@ SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
 )
 """eth-sri/matharena at e927660, the instruction of its AIME competitions."""
+
+PREFIX = (
+    "Solve the following math problem efficiently and clearly.  The last line of your response "
+    "should be of the following format: 'Therefore, the final answer is: $\\boxed{ANSWER}$. I hope "
+    "it is correct' (without quotes) where ANSWER is just the final number or expression that "
+    "solves the problem. Think step by step before answering."
+)
+"""huggingface/lighteval at c7a063a, `aime_prompt_fn`: the paper ran AIME25 with Lighteval."""
 
 PAPERS = ("I", "II")
 PROBLEMS = 15
@@ -42,6 +51,8 @@ class Aime25:
     publishable: bool = True
     needs_box: bool = False
     image: str = ""
+    prompt: Prompt = OFFICIAL
+    prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
 
     @property
     def card(self) -> Card:
@@ -60,7 +71,7 @@ class Aime25:
         """Return the 30 questions, paper I first; UserError names a missing file."""
         if split != "eval":
             raise UserError(f"Suite aime25 has no {split!r} split; it has: eval.")
-        return questions(fetch_rows("aime25", self.data))
+        return questions(fetch_rows("aime25", self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of the hub's rows, or of rows like those of the local file.
@@ -72,7 +83,14 @@ class Aime25:
             raise UserError(f"{path} has {len(rows)} rows; AIME25 has {2 * PROBLEMS}.")
         for number, row in enumerate(rows, start=1):
             _refuse_malformed(row, f"{path}, row {number}")
-        return questions(rows)
+        return questions(rows, self.prompt)
+
+    def prompted(self, prompt: Prompt) -> "Aime25":
+        """Return the suite with its questions put so; UserError for a way that is not known."""
+        if prompt not in self.prompts:
+            known = ", ".join(self.prompts)
+            raise UserError(f"Suite aime25 has no prompt {prompt!r}; it has: {known}.")
+        return replace(self, prompt=prompt)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference."""
@@ -91,13 +109,18 @@ AIME25 = Aime25()
 @task
 @refusing
 def aime25(
-    split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
+    split: Split = "eval",
+    limit: int | None = None,
+    epochs: int = 1,
+    data: str | None = None,
+    prompt: Prompt = OFFICIAL,
 ) -> Task:
     """AIME 2025: 30 integer-answer competition problems."""
-    return as_task(Aime25(data=data), split=split, limit=limit, epochs=epochs)
+    suite = Aime25(data=data).prompted(prompt)
+    return as_task(suite, split=split, limit=limit, epochs=epochs)
 
 
-def questions(rows: Rows) -> list[Question]:
+def questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
     """Return the questions of 30 rows in the order I-1 ... II-15, the hub's own order.
 
     The hub's ids are row numbers; a question keeps the id that names its paper wherever it is from.
@@ -107,7 +130,7 @@ def questions(rows: Rows) -> list[Question]:
         named = str(row.get("id", row.get("question_id", "")))
         if named.startswith("aime25-") and named != made:
             raise UserError(f"The rows of AIME25 are out of order: {named} stands for {made}.")
-    return [_question(made, row) for made, row in zip(ids, rows, strict=True)]
+    return [_question(made, row, prompt) for made, row in zip(ids, rows, strict=True)]
 
 
 def _refuse_malformed(row: Mapping[str, object], where: str) -> None:
@@ -118,10 +141,11 @@ def _refuse_malformed(row: Mapping[str, object], where: str) -> None:
         raise UserError(f"{where}: its `answer` {answer!r} is not an integer from 0 to 999.")
 
 
-def _question(name: str, row: Mapping[str, object]) -> Question:
+def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
+    problem = str(row["problem"]).strip()
     return Question(
         id=name,
-        text=f"{str(row['problem']).strip()}\n\n{SUFFIX}",
+        text=f"{problem}\n\n{SUFFIX}" if prompt == OFFICIAL else f"{PREFIX}\n\n{problem}",
         kind="integer",
         target=str(int(str(row["answer"]))),
         topic=f"AIME {name.split('-')[1]}",

@@ -1,7 +1,9 @@
 """Import real AIME25 replies: four models, one reply a problem, with recorded token counts.
 
 The source (gtxygyzb/Saturn-code, lighteval details) kept no prompts, so a reply is filed under the
-canonical single-worker request of our suite, marked `prompt_recorded: false`, and under no other.
+canonical single-worker requests of our suite, one for each prompt that it knows, marked
+`prompt_recorded: false`, and under no other. Its MATH-500 rows, of the same runs, did keep theirs:
+it is Lighteval's, our `paper` prompt, and the input tokens of the AIME25 rows fit that one too.
 The verdicts recorded beside the replies check our grader and are not part of the cassette.
 """
 
@@ -25,8 +27,9 @@ WORKERS = {
     "Saturn-1.5B": "saturn-1.5b",
     "Saturn-7B": "saturn-7b",
 }
-IMPORT = "2"
-"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart."""
+IMPORT = "3"
+"""Raise when rows are made differently: 2 says that reasoning tokens were not counted apart, 3
+files each reply under both prompts."""
 NOTE = "prompt not recorded; one reply per model and problem; token counts as lighteval kept them"
 
 
@@ -40,11 +43,12 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     local_path(NAME, data)  # without the replies the questions are not worth a request to the hub
     source = sources()[NAME]
     digests = _digests(data)
-    made_of = "".join([IMPORT, source.sha256, *digests.values()])
+    named = [digest for each in digests for digest in each.values()]
+    made_of = "".join([IMPORT, source.sha256, *named])
     name = f"{NAME}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
-        rows = [_row(row, digests) for row in local_rows(NAME, data)]
+        rows = [_row(row, each) for each in digests for row in local_rows(NAME, data)]
         header = Header(
             created_from=(source.file,),
             source_sha256=(source.sha256,),
@@ -55,12 +59,16 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     return path
 
 
-def _digests(data: str | Path | None) -> dict[str, str]:
-    """Return the digest of each question's canonical request: one user message, its text."""
-    return {
-        question.id: request_digest([ChatMessageUser(content=question.text)])
-        for question in Aime25(data=data).load()
-    }
+def _digests(data: str | Path | None) -> list[dict[str, str]]:
+    """Return, per prompt, the digest of each question's canonical request: one user message."""
+    suite = Aime25(data=data)
+    return [
+        {
+            question.id: request_digest([ChatMessageUser(content=question.text)])
+            for question in suite.prompted(prompt).load()
+        }
+        for prompt in suite.prompts
+    ]
 
 
 def _row(row: dict[str, Any], digests: dict[str, str]) -> Row:

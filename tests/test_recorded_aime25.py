@@ -80,7 +80,7 @@ def test_no_reply_that_was_recorded_wrong_is_graded_right() -> None:
 
 def test_the_cassette_holds_every_reply_with_its_tokens_and_without_a_prompt() -> None:
     tape = open_cassette("saturn-aime25")
-    assert len(tape.rows) == 120
+    assert len(tape.rows) == 120 * len(Aime25().prompts)
     assert set(tape.workers) == set(WORKERS.values())
     kept = {(row.worker, row.question): row for row in tape.rows.values()}
     for row in rows():
@@ -126,6 +126,17 @@ def test_the_pool_is_labelled_recorded_and_has_no_invented_price() -> None:
     spec = read_pool("recorded-aime25")
     assert (spec.label, set(spec.names)) == ("recorded", set(WORKERS.values()))
     assert not read_book(spec.prices).prices
+
+
+@pytest.mark.anyio
+async def test_a_reply_is_given_to_either_prompt_of_the_suite_once() -> None:
+    pool = Pool(pool_models(read_pool("recorded-aime25")))
+    replies: set[str] = set()
+    for prompt in Aime25().prompts:
+        question = Aime25().prompted(prompt).load()[0]
+        asked = [ChatMessageUser(content=question.text)]
+        replies.add((await pool.ask("saturn-7b", asked, "step 1: saturn-7b")).text)
+    assert len(replies) == 1
 
 
 @pytest.mark.parametrize("worker", RIGHT, ids=list(RIGHT))
