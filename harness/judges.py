@@ -6,20 +6,56 @@ that needs one writes that), and the rules that need none.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
-from inspect_ai.model import model_roles
+from inspect_ai.event import Event, ModelEvent
+from inspect_ai.log import transcript
+from inspect_ai.model import Model, ModelOutput, ModelRole, model_roles
+from inspect_ai.scorer import Score, Target, model_graded_qa
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.errors import UserError
+from harness.errors import PodiumError, UserError
 from harness.pool_file import PoolSpec
 from harness.records import GRADER, Question
+from harness.spend import SPEND
 from harness.suite import Judged, Suite
+from harness.usage import usage_from
 
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
     "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
 )
+
+
+class JudgeError(PodiumError):
+    """We failed to judge: no model in the role, or one that gave no verdict. Never a 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a judge is asked."""
+
+    template: str
+    """Of Inspect's `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`; the suite's own."""
+    verdicts: str
+    """Pattern over the judge's reply; its one group is the verdict."""
+    question: str
+    answer: str
+    """What is judged. Whoever wrote it may try to talk to the judge: the template fences it."""
+    criterion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a judge said."""
+
+    verdict: str
+    said: str
+    judge: str
+    """The model's name; several, joined by a comma, where the role is bound to a list."""
 
 
 def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec) -> None:
@@ -48,3 +84,55 @@ def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None
     judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, Judged) else 0
     if judged:
         raise UserError(NO_JUDGE.format(judged, len(questions), suite.name, pool))
+
+
+async def judged_by_model(state: TaskState, case: Case) -> Ruling:
+    """Let Inspect's own model-graded scorer ask the role `grader`, inside a running eval.
+
+    Raises `JudgeError` without a model in that role, or when it gives no verdict; `SpendLimit`
+    before a call that may not be paid for; and what the provider raises.
+    """
+    bound = model_roles().get(GRADER)
+    if bound is None:
+        raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
+    judges = bound if isinstance(bound, list) else [bound]
+    score = await _paid(state, case, judges)
+    if score is None or not isinstance(score.value, str):
+        said = (score.explanation if score else None) or "nothing"
+        raise JudgeError(f"the judge gave no verdict: {said[-SAID:]}")
+    names = ", ".join(str(judge) for judge in judges)
+    return Ruling(verdict=score.value, said=score.explanation or "", judge=names)
+
+
+SAID = 300
+"""Characters of a judge's last words that go into a reason."""
+
+
+async def _paid(state: TaskState, case: Case, judges: Sequence[Model]) -> Score | None:
+    """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
+    spend, price_ref = SPEND.get(), str(judges[0])
+    async with spend.allowance(price_ref) if spend else nullcontext():
+        score = await _asked(state, case)
+        if spend:
+            call = transcript().history.find_last(_is_ruling)
+            spend.add(price_ref, usage_from(call.output.usage) if call else None)
+    return score
+
+
+async def _asked(state: TaskState, case: Case) -> Score | None:
+    """Ask with a state that holds nothing but the case: no metadata, no history, no other reply."""
+    shown = copy(state)
+    shown.metadata = {}
+    shown.output = ModelOutput.from_content(model=str(state.model), content=case.answer)
+    scorer = model_graded_qa(
+        template=case.template,
+        instructions="-",  # the template says it all
+        grade_pattern=case.verdicts,
+        include_history=lambda _: case.question,
+        model_role=ModelRole(GRADER, required=True),
+    )
+    return await scorer(shown, Target(case.criterion))
+
+
+def _is_ruling(event: Event) -> TypeGuard[ModelEvent]:
+    return isinstance(event, ModelEvent) and event.role == GRADER
