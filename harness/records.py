@@ -80,6 +80,9 @@ class Reply:
     """None when the provider reported none: unknown, not zero."""
     usd: Decimal | None = None
     """Would-be price at the run's book; None when the call has no price or the pool no book."""
+    too_long: bool = False
+    """True when the provider refused the request because it exceeds the model's context; the text
+    is then the refusal."""
 
 
 @dataclass(frozen=True, slots=True)
