@@ -23,6 +23,7 @@ from suites.gpqa_diamond import GPQA_DIAMOND
 from suites.humaneval import HUMANEVAL
 from suites.livecodebench import LIVECODEBENCH
 from suites.mbpp import MBPP
+from suites.mmlu import MMLU
 from suites.named import Suites
 
 SUITES: Mapping[str, Suite[Any]] = Suites(
@@ -33,6 +34,7 @@ SUITES: Mapping[str, Suite[Any]] = Suites(
         "humaneval": HUMANEVAL,
         "mbpp": MBPP,
         "bigcodebench": BIGCODEBENCH,
+        "mmlu": MMLU,
         "practice-integer": practice_integer.SUITE,
         "practice-choice": practice_choice.SUITE,
         "practice-code": practice_code.SUITE,

@@ -11,6 +11,7 @@ from suites.humaneval import humaneval
 from suites.import_saturn import NAME, saturn_cassette
 from suites.livecodebench import livecodebench
 from suites.mbpp import mbpp
+from suites.mmlu import mmlu
 from suites.practice_choice import practice_choice
 from suites.practice_code import practice_code
 from suites.practice_composed import practice_composed
@@ -25,6 +26,7 @@ __all__ = [
     "humaneval",
     "livecodebench",
     "mbpp",
+    "mmlu",
     "practice_choice",
     "practice_code",
     "practice_composed",

@@ -1,0 +1,183 @@
+"""MMLU: four-way questions on 57 subjects, graded by the letter.
+
+Options stand as published, so the target of a question never moves. `eval` is the published test,
+`validation` the published val, `train` the auxiliary training questions, which are those of other
+exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
+"""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai import Task, task
+
+from harness.errors import UserError
+from harness.records import Grade, Question
+from harness.rows import read_rows
+from harness.suite import Card, Split
+from harness.task import as_task
+from suites.cards import card
+from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
+from suites.fetch import (
+    Rows,
+    checked_rows,
+    data_folder,
+    fetch_rows,
+    local_bytes,
+    refuse_duplicates,
+    revision,
+    sources,
+)
+from suites.refusing import refusing
+
+SOURCES: Mapping[Split, str] = {
+    "eval": "mmlu",
+    "validation": "mmlu-validation",
+    "train": "mmlu-train",
+}
+"""The table of sources.toml that each split is read from."""
+
+FOLDERS: Mapping[Split, str] = {"eval": "test", "validation": "val"}
+"""Where a split lies in the published archive: data/test/SUBJECT_test.csv."""
+
+COLUMNS = ("question", "choices", "answer")
+AUXILIARY = "auxiliary"
+"""Stands for a subject where the rows have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mmlu:
+    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+
+    data: str | Path | None = None
+    name: str = "mmlu"
+    version: str = "1-A"
+    dates: str = "2020-09"
+    splits: tuple[Split, ...] = ("train", "validation", "eval")
+    publishable: bool = True
+    needs_box: bool = False
+    image: str = ""
+
+    @property
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
+
+    @property
+    def data_revision(self) -> str:
+        """The local archive's digest, or the pinned hub revision where there is no archive.
+
+        The archive has no auxiliary questions: the split `train` is always the hub's.
+        """
+        return revision("mmlu", self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return a split by subject, in the published order; UserError names a missing file."""
+        if split not in self.splits:
+            raise UserError(f"Suite mmlu has no {split!r} split; it has: {', '.join(self.splits)}.")
+        rows = _rows(split, self.data)
+        return questions(rows, AUXILIARY if split == "train" else "")
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
+
+        UserError for a row without question, four choices or answer, and for other numbers of rows
+        without ids, since their places would name other questions than the exam does.
+        """
+        rows = [row for _, row in read_rows(path)]
+        whole = {sources()[name].rows for name in SOURCES.values()}
+        if len(rows) not in whole and not all(row.get("id") for row in rows):
+            raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
+        return refuse_duplicates(questions(rows, AUXILIARY, str(path)), str(path))
+
+    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
+        """Grade by the letter; a reply without one is wrong and counted as unparsed."""
+        return grade_choice(question, reply)
+
+
+MMLU = Mmlu()
+
+
+@task
+@refusing
+def mmlu(
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
+) -> Task:
+    """MMLU: 14,042 four-way questions on 57 subjects (validation 1,531, train 99,842)."""
+    return as_task(Mmlu(data=data), split=split, limit=limit, epochs=epochs)
+
+
+def questions(
+    rows: Iterable[Mapping[str, Any]], unnamed: str = "", where: str = "MMLU"
+) -> list[Question]:
+    """Return the questions of rows in the hub's schema, numbered from 1 within their subject.
+
+    A row's own `id` is kept. UserError names the first row that lacks something; `unnamed` is the
+    subject of rows without one.
+    """
+    numbers: dict[str, Iterator[int]] = {}
+    made: list[Question] = []
+    for place, row in enumerate(rows, start=1):
+        _refuse_malformed(row, f"{where}, row {place}")
+        subject = str(row.get("subject") or unnamed)
+        number = next(numbers.setdefault(subject, count(1)))
+        short = "aux" if subject == AUXILIARY else subject
+        made.append(_question(row, str(row.get("id") or f"mmlu-{short}-{number}"), subject))
+    return made
+
+
+def _question(row: Mapping[str, Any], name: str, subject: str) -> Question:
+    printed = [str(choice) for choice in row["choices"]]
+    return Question(
+        id=name,
+        text=choice_text(str(row["question"]), printed),
+        kind="choice",
+        target=LETTERS[row["answer"]],
+        topic=subject,
+        metadata=choice_metadata(printed),
+    )
+
+
+def _refuse_malformed(row: Mapping[str, Any], where: str) -> None:
+    for column in COLUMNS:
+        if column not in row:
+            raise UserError(f"{where} has no column {column!r}.")
+    choices, answer = row["choices"], row["answer"]
+    if not isinstance(choices, list) or len(cast(list[Any], choices)) != len(LETTERS):
+        raise UserError(f"{where} has other than four choices.")
+    if not isinstance(answer, int) or not 0 <= answer < len(LETTERS):
+        raise UserError(f"{where}: its `answer` {str(answer)[:20]!r} is not a number from 0 to 3.")
+
+
+def _rows(split: Split, data: str | Path | None) -> Rows:
+    name = SOURCES[split]
+    source = sources()[name]
+    if split not in FOLDERS or not (data_folder(data) / source.file).is_file():
+        return fetch_rows(name, data)
+    rows = [*zip_rows(local_bytes(name, data), FOLDERS[split])]
+    return checked_rows(rows, source, source.file)
+
+
+def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the published archive in the hub's schema, subject after subject.
+
+    A file has no header: question, four options, letter. Raises what zipfile and csv raise; the
+    archive's digest was checked before.
+    """
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        for path in sorted(opened.namelist()):
+            if path.startswith(f"data/{folder}/") and path.endswith(".csv"):
+                subject = path.rsplit("/", 1)[1].removesuffix(f"_{folder}.csv")
+                text = io.StringIO(opened.read(path).decode(), newline="")
+                for asked, *choices, letter in csv.reader(text):
+                    yield {
+                        "question": asked,
+                        "subject": subject,
+                        "choices": choices,
+                        "answer": LETTERS.index(letter),
+                    }
