@@ -6,7 +6,7 @@ Not here: where questions come from, and in which order an exam puts its options
 from collections.abc import Sequence
 from typing import Any
 
-from harness.answers import letter
+from harness.letters import letter_among
 from harness.records import Grade, Question
 from sandbox import Box
 
@@ -46,13 +46,13 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by the letter; a reply without one is wrong and counted as unparsed.
+    """Grade by the letter, or by the one option whose own text is stated where a letter was due.
 
-    ValueError for a sealed question.
+    A reply without either is wrong and counted as unparsed. ValueError for a sealed question.
     """
     if question.target is None:
         raise ValueError(f"{question.id} is sealed: it cannot be graded")
-    found = letter(reply)
+    found = letter_among(reply, question.metadata.get("choices", ()))
     if found is None:
         return Grade(value=0.0, extracted=None, explanation="no letter found")
     right = found == question.target
