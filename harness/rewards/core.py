@@ -25,7 +25,7 @@ from harness.rewards.tally import Counts, Tally
 from harness.suite import Rewarding, Suite, at_epoch
 
 FORMS = 1 << 13
-"""Forms of questions that are kept: a group of completions asks for the same one again and again."""
+"""Forms of questions that are kept: a group of completions asks for the same one each time."""
 
 
 class Sat(Protocol):
