@@ -99,7 +99,8 @@ def _read(log: EvalLog, path: Path, facts: RunFacts) -> _Read:
 
 def _identity(facts: RunFacts) -> tuple[str, ...]:
     image = facts.box_facts.image_id if facts.box_facts else None
-    exam = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.box, image)
+    data = (facts.suite, facts.suite_version, facts.data_revision, facts.split, facts.prompt)
+    exam = (*data, facts.box, image)
     system = (facts.system, sorted(facts.args.items()), facts.pool_sha256, facts.label, facts.seed)
     return tuple(str(part) for part in (*exam, *system, facts.purpose))
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from harness.suite import OFFICIAL, Prompt
 from reports.tables import Row, block_of
 
 NONE = "none"
@@ -32,6 +33,22 @@ def book_name(row: Row, rows: Sequence[Row]) -> str:
     digests = {other.price_book_sha256 for other in rows if other.price_book == row.price_book}
     name = row.price_book
     return name if len(digests) == 1 else short(name, row.price_book_sha256)
+
+
+def exam_name(row: Row) -> str:
+    """Return what a block is about, e.g. `aime25 1-A (eval), paper prompt, rehearsal`."""
+    return f"{row.suite} {row.suite_version} ({row.split}){put(row.prompt)}, {row.label}"
+
+
+def put(prompt: Prompt) -> str:
+    """Return the words on how questions were put; none where it was the official way."""
+    return "" if prompt == OFFICIAL else f", {prompt} prompt"
+
+
+def avg_at(rows: Sequence[Row]) -> str:
+    """Return how often a block's questions were asked, e.g. `avg@4`; empty where only once."""
+    asked = sorted({row.epochs for row in rows})
+    return "" if asked == [1] else "avg@" + " and avg@".join(map(str, asked))
 
 
 def reference_of_block(rows: Sequence[Row]) -> str:

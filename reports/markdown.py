@@ -9,7 +9,7 @@ from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
-from reports.blocks import NONE, blocks_of, reference_of_block, short
+from reports.blocks import NONE, blocks_of, put, reference_of_block, short
 from reports.boxes import apart, boxes_of, packages
 from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.reference import rule_of
@@ -20,7 +20,8 @@ MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
 
 HEADER = (
-    "system", "accuracy %", "95 % interval", "vs reference (points)", "graded/asked", "no answer",
+    "system", "accuracy %", "95 % interval", "vs reference (points)", "epochs", "graded/asked",
+    "no answer",
     "USD/query", "paid/query", "tokens in", "tokens out", "reasoning", "worker out", "conductor",
     "calls", "steps", "depth", "latency s", "knowledge cutoff",
 )  # fmt: skip
@@ -28,9 +29,12 @@ HEADER = (
 LEGEND = """\
 Rows are sorted by accuracy within their label: **live** (real calls), **recorded** (real replies,
 replayed) or **rehearsal** (our own practice workers; they say nothing about real models). Only rows
-of one pool, seed and price book are compared. The *reference* stands before the run: `best-single`
-as chosen on the train split, else the single worker that comes first in the pool's order.
-*graded/asked* counts (question, epoch) pairs; figures per query are means over graded pairs.
+of one prompt, pool, seed and price book are compared. The *reference* stands before the run:
+`best-single` as chosen on the train split, else the single worker that comes first in the pool's
+order. *epochs* is how often each question is asked: with k of them, accuracy is avg@k, the mean
+over questions of their mean grade. *graded/asked* counts (question, epoch) pairs, *no answer* the
+graded ones whose reply holds no answer that could be read: they are wrong. Figures per query are
+means over graded pairs.
 *USD/query* is would-be: at the named price book, as if nothing had been cached. *paid/query* is
 what left a purse, failed attempts included. *worker out* is workers' output tokens, the token count
 of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on the critical path.
@@ -90,7 +94,7 @@ def _head(block: Sequence[Row]) -> str:
     why = "" if reference == NONE else f" ({rule_of(reference)})"
     pool = short(one.pool, one.pool_sha256)
     book = short(one.price_book, one.price_book_sha256)
-    shared = f"**{one.label}**, pool {pool}, price book {book}, seed {one.seed}"
+    shared = f"**{one.label}**{put(one.prompt)}, pool {pool}, price book {book}, seed {one.seed}"
     return f"{shared}; reference: {reference}{why}"
 
 
@@ -101,7 +105,7 @@ def _parts(grouping: str, parts: Sequence[Part]) -> str:
     lines = [_line(("system", *groups)), _line(["---"] + ["---:"] * len(groups))]
     for row in {id(part.row): part.row for part in parts}.values():
         own = {part.group: _figure(part) for part in parts if part.row is row}
-        label = f"`{row.system}` ({row.label}, pool {row.pool})"
+        label = f"`{row.system}` ({row.label}{put(row.prompt)}, pool {row.pool})"
         lines.append(_line((label, *(own.get(group, UNKNOWN) for group in groups))))
     return f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n" + "\n".join(lines)
 
@@ -123,6 +127,7 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
         _versus(row),
+        str(row.epochs),
         f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
         usd(row.usd_per_query),
@@ -199,7 +204,8 @@ def _spend(sittings: Sequence[Sitting]) -> str:
         known = [part for part in would_be if part is not None]
         whole = sum(known, Decimal(0)) if len(known) == len(would_be) else None
         paid = _paid(totals, facts)
-        cells = [facts.purpose, f"{facts.suite} ({facts.split})", f"`{facts.system}`", facts.label]
+        exam = f"{facts.suite} ({facts.split}){put(facts.prompt)}"
+        cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
         cells += [str(len(sitting.calls)), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(_line(cells))
         all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from reports.blocks import blocks_of, book_name, pool_name
+from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
 from reports.render import percent
 from reports.tables import Row
 
@@ -91,7 +91,8 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
     places = [scale.place(row) or 0.0 for row in shown]
     if places and min(places) > 0 and max(places) > DECADE * min(places):
         axes.set_xscale("log")
-    axes.set_ylabel("accuracy, %, with 95 % interval")
+    tries = avg_at(rows)
+    axes.set_ylabel(f"accuracy{f' ({tries})' if tries else ''}, %, with 95 % interval")
     axes.set_ylim(-3, 103)
     axes.grid(visible=True, alpha=0.25)
     if shown:
@@ -105,8 +106,7 @@ def _scale(rows: Sequence[Row]) -> Scale:
 def _name(axes: Axes, panel: Sequence[Row], rows: Sequence[Row]) -> None:
     """Write a panel's title, what its horizontal axis measures, and what could not be drawn."""
     first, scale = panel[0], _scale(panel)
-    exam = f"{first.suite} {first.suite_version} ({first.split}), {first.label}"
-    axes.set_title(f"{exam}, pool {pool_name(first, rows)}", fontsize=10)
+    axes.set_title(f"{exam_name(first)}, pool {pool_name(first, rows)}", fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale is DOLLARS else ""
     left = [row.system for row in panel if row.accuracy is None or scale.place(row) is None]
     text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""

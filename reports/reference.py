@@ -13,8 +13,8 @@ SINGLE = "single:"
 CHOSEN = "chosen on the train split"
 FIRST = "first single worker in the pool's order"
 
-Group = tuple[str, str, str, str, str, str]
-"""Suite, split, label, pool digest, seed, price book digest: what a reference is good within."""
+Group = tuple[str, str, str, str, str, str, str]
+"""Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
 
 
 def graded_values(sitting: Sitting) -> Values:
@@ -80,4 +80,5 @@ def group_of(sitting: Sitting) -> Group:
     """Return what rows must share to be compared: dollars at two price books are two currencies."""
     facts = sitting.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
-    return (facts.suite, facts.split, facts.label, facts.pool_sha256, str(facts.seed), book)
+    exam = (facts.suite, facts.split, facts.label, facts.prompt)
+    return (*exam, facts.pool_sha256, str(facts.seed), book)

@@ -13,6 +13,7 @@ from typing import Any
 from harness.logs import RunFacts
 from harness.pool_file import Label
 from harness.sittings import Sitting
+from harness.suite import OFFICIAL, Prompt
 from harness.totals import SystemTotals, system_totals
 from reports.intervals import accuracy, accuracy_interval, difference
 from reports.notes import arguments_of, notes_of
@@ -40,6 +41,7 @@ class Row:
     n_graded: int
     epochs: int
     accuracy: float | None = None
+    """Mean over questions of their mean grade: avg@k for k epochs."""
     ci_low: float | None = None
     ci_high: float | None = None
     usd_per_query: Decimal | None = None
@@ -98,15 +100,20 @@ class Row:
     """Verdicts close to the time limit."""
     pass_at_5: float | None = None
     pass_at_10: float | None = None
+    prompt: Prompt = OFFICIAL
+    """How the questions were put."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
 """The CSV header. Stable: append only."""
 
 
-def block_of(row: Row) -> tuple[str, str, Label, str, str, int, str, str]:
-    """Return what the rows of one block share; tables and plots show a block at a time."""
-    exam = (row.suite, row.split, row.label)
+def block_of(row: Row) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
+    """Return what the rows of one block share; tables and plots show a block at a time.
+
+    Suite version and data revision need no place here: `refuse_mixed_versions` lets one through.
+    """
+    exam = (row.suite, row.split, row.label, row.prompt)
     return (*exam, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)
 
 
@@ -241,6 +248,7 @@ def _described(sitting: Sitting, totals: SystemTotals) -> Row:
         reference_allowed=facts.reference_allowed,
         pool_sha256=facts.pool_sha256,
         price_book_sha256=str(facts.prices["sha256"]),
+        prompt=facts.prompt,
     )
 
 

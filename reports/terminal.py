@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from reports.blocks import blocks_of, book_name, pool_name, reference_of_block
+from reports.blocks import (
+    avg_at,
+    blocks_of,
+    book_name,
+    exam_name,
+    pool_name,
+    reference_of_block,
+)
 from reports.boxes import apart, boxes_of
 from reports.breakdown import Comparison, Part, groups_of
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
@@ -28,15 +35,31 @@ def table_text(shown: Comparison) -> str:
 def _block(block: Sequence[Row], shown: Comparison) -> str:
     first, rows = block[0], shown.rows
     title = (
-        f"{first.suite} {first.suite_version} ({first.split}), {first.label}, "
-        f"pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
+        f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
         f"reference: {reference_of_block(block)}"
     )
     lines = aligned([HEADER, *(_cells(row) for row in block)])
-    below = [*_pace(block), *_boxes(block), *_other_rule(block)]
+    below = [*_tries(block), *_unparsed(block), *_pace(block), *_boxes(block), *_other_rule(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
     return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines, *below))
+
+
+def _tries(block: Sequence[Row]) -> list[str]:
+    """Say what the accuracy is where questions were asked more than once, row by row if need be."""
+    asked = {row.epochs for row in block}
+    if asked == {1}:
+        return []
+    if len(asked) == 1:
+        return [f"acc: {avg_at(block)}, the mean over epochs; intervals are clustered by question"]
+    each = ", ".join(f"{row.system} avg@{row.epochs}" for row in block)
+    return [f"acc: the mean over epochs, clustered by question: {each}"]
+
+
+def _unparsed(block: Sequence[Row]) -> list[str]:
+    """Say in how many graded replies no answer was found; they count as wrong."""
+    each = ", ".join(f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed)
+    return [f"graded wrong, no answer found: {each}"] if each else []
 
 
 def _pace(block: Sequence[Row]) -> list[str]:

@@ -22,7 +22,8 @@ HEADER = (
     "knowledge_cutoff,config,args,seed,time_scale,uses_targets,notes,reference_allowed,"
     "pool_sha256,price_book_sha256,"
     "box_python,box_image,box_image_id,box_packages,"
-    "official_accuracy,n_official_differ,n_official_errata,n_fragile,pass_at_5,pass_at_10"
+    "official_accuracy,n_official_differ,n_official_errata,n_fragile,pass_at_5,pass_at_10,"
+    "prompt"
 )
 
 
