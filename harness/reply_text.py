@@ -28,22 +28,30 @@ ANSWER_LINE = re.compile(
 
 def parted(reply: str) -> tuple[str, str, bool]:
     """Return what was thought, what was said after it, and whether that is thinking cut off."""
+    thinking, said = _split(reply)
+    return thinking, said, _cut_off(said)
+
+
+def _split(reply: str) -> tuple[str, str]:
     closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
-    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
+    return (reply[:closed], reply[closed:].partition(">")[2]) if closed >= 0 else ("", reply)
+
+
+def _cut_off(said: str) -> bool:
+    return "<think>" in said or "<thinking>" in said
 
 
 def after_thinking(
     reply: str, explicit: Callable[[str], ValueT | None], prose: Callable[[str], ValueT | None]
 ) -> ValueT | None:
     """Look behind the last closed thinking block first, then for explicit markers inside it."""
-    thinking, said, cut_off = parted(reply)
+    thinking, said = _split(reply)
     found = explicit(said)
-    if found is None and not cut_off and last_box(said) is None:
+    if found is not None or last_box(said) is not None:
+        return found
+    if not _cut_off(said):
         found = prose(said)
-    if found is None and thinking and last_box(said) is None:
-        found = explicit(thinking)
-    return found
+    return explicit(thinking) if found is None and thinking else found
 
 
 def nothing(said: str) -> None:
@@ -55,10 +63,14 @@ def last_box(said: str) -> tuple[str | None, int] | None:
 
     Empty boxes are skipped: they quote the instruction ("put your answer within \boxed{}").
     """
-    for box in reversed(list(_BOX.finditer(said))):
-        content, stop = _braced(said, box.end())
-        if content is None or content.strip():
-            return content, stop
+    end = len(said)
+    while (end := said.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
+        start = said.rfind("\\", max(0, end - len("\\frame")), end)
+        box = _BOX.match(said, start) if start >= 0 else None
+        if box:
+            content, stop = _braced(said, box.end())
+            if content is None or content.strip():
+                return content, stop
     return None
 
 
