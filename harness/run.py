@@ -65,7 +65,7 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     scope = extent(request, stored, suites)
     for suite in suites:
         questions = pick(suite, scope.split, scope.limit)
-        refuse_unrecorded(spec, questions, scope.epochs[suite.name])
+        refuse_unrecorded(spec, questions, scope.epochs[suite.name], suite)
         refuse_unjudged(suite, questions, spec)
     exams = [*suites, *_earlier(stored, suites, catalogue)]
     wanted = request.box or (stored.box if stored else None)
