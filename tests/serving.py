@@ -1,0 +1,85 @@
+"""A real reward service on a free port of this machine, in a thread, and plain HTTP to it."""
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from harness.records import Question
+from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
+from harness.rewards.hosting import bound, configured, url_of
+from harness.rewards.service import RewardService, app
+from harness.suite import Suite
+
+PLAINLY = RewardSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """An exam as a reward needs it."""
+
+    suite: Suite[Any]
+    questions: Mapping[str, Question]
+
+
+def train(*suites: Suite[Any], first: int = 20) -> dict[str, Sitting]:
+    """Return the first train questions of some suites."""
+    return {
+        suite.name: Sitting(suite, {one.id: one for one in suite.load("train")[:first]})
+        for suite in suites
+    }
+
+
+def service_of(
+    exams: Mapping[str, Sitting],
+    settings: RewardSettings = PLAINLY,
+    *,
+    answer: Answerer = as_reply,
+    box: Any = None,
+) -> RewardService:
+    """Return the service of some exams, as `podium reward serve` makes it."""
+    reward = Reward(exams, answer, settings, box)
+    return RewardService(reward, exams, fresh=answer is not as_reply)
+
+
+@contextmanager
+def listening(service: RewardService) -> Generator[str]:
+    """Yield the URL of a service that runs until the block ends."""
+    with bound("127.0.0.1", 0) as taken:
+        server = uvicorn.Server(configured(app(service), grace_s=5))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.005)
+            yield url_of(taken)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def get(url: str) -> tuple[int, Any]:
+    """Return status and JSON of a GET."""
+    return _sent(urllib.request.Request(url))
+
+
+def post(url: str, body: object) -> tuple[int, Any]:
+    """Return status and JSON of a POST; bytes go as they are, all else as JSON."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return _sent(urllib.request.Request(url, raw, {"Content-Type": "application/json"}))
+
+
+def _sent(request: urllib.request.Request) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
