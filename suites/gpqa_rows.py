@@ -39,7 +39,9 @@ WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 def official_rows(data: str | Path | None = None) -> Rows:
     """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
     if _here(ARCHIVE, data):
-        return _parsed(_member(local_bytes(ARCHIVE, data), _password()), f"{MEMBER} of the archive")
+        return _parsed(
+            decrypted(local_bytes(ARCHIVE, data), _password()), f"{MEMBER} of the archive"
+        )
     if _here(CSV, data):
         return _parsed(local_bytes(CSV, data), sources()[CSV].file)
     source = sources()[ARCHIVE]
@@ -105,8 +107,11 @@ def _password() -> str:
 
 
 @lru_cache(maxsize=1)
-def _member(archive: bytes, password: str) -> bytes:
-    """Return the decrypted CSV, once a process: Python's own decryption takes a while."""
+def decrypted(archive: bytes, password: str) -> bytes:
+    """Return the CSV in the authors' archive, once a process: decrypting it takes a while.
+
+    UserError for a wrong password.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             content = opened.read(MEMBER, pwd=password.encode())
@@ -123,17 +128,17 @@ def _member(archive: bytes, password: str) -> bytes:
 @lru_cache(maxsize=1)
 def _parsed(content: bytes, where: str) -> Rows:
     """Return the rows of the official CSV, checked."""
-    text = _decoded(content)
-    if text is None:
-        raise UserError(f"{where} is not text in UTF-8.")
-    rows = cast(Rows, list(csv.DictReader(io.StringIO(text, newline=""))))
+    rows = _read(content)
+    if rows is None:
+        raise UserError(f"{where} cannot be read as CSV in UTF-8.")
     return whole_rows(checked_rows(rows, sources()[ARCHIVE], where), where)
 
 
-def _decoded(content: bytes) -> str | None:
+def _read(content: bytes) -> Rows | None:
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # it holds the bytes: it ends here
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        return cast(Rows, list(csv.DictReader(text, strict=True)))
+    except (UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
         return None
 
 
