@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from runs import Crew, number, sit, steps
 from harness.errors import UserError
 from reports.report import Report, write_report
 from suites.import_saturn import saturn_cassette
+
+# Tests are offline; `datasets` reads this once, at import, and would retry for long without it.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 __all__ = [
     "any_box",
