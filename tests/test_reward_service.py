@@ -14,10 +14,10 @@ from serving import Sitting, get, listening, post, service_of, train
 from toy import Toy
 
 from harness.records import Grade, Question
-from harness.rewards.bodies import BadBody, completion_of, item_of
 from harness.rewards.client import RewardClient
 from harness.rewards.core import PAPER, Reward, RewardSettings
 from harness.rewards.items import RewardItem, Status
+from harness.rewards.labels import BadBody, completion_of, item_of
 from harness.rewards.service import MOST_BYTES
 from sandbox import Box
 from suites import SUITES

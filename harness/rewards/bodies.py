@@ -4,23 +4,18 @@ Each trainer's shape is named with the file and version that was read for it. A 
 addressed by its label, `suite/question`: no trainer's prompt text is ever looked up.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness.errors import UserError
 from harness.rewards.items import RewardItem
+from harness.rewards.labels import BadBody, completion_of, item_of
 
 OnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
 
 _FROZEN = ConfigDict(frozen=True)
-
-
-class BadBody(UserError):
-    """A request that cannot be read as what it should be: one sentence, status 422."""
 
 
 class _Item(BaseModel):
@@ -144,47 +139,3 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the body"
         raise BadBody(f"This request cannot be read at {where!r}: {first['msg']}.") from None
-
-
-def item_of(label: str, completion: str) -> RewardItem:
-    """Return the item that a label names; ids may hold slashes, suite names hold none.
-
-    >>> item_of("humaneval/HumanEval/0", "...").question
-    'HumanEval/0'
-    """
-    suite, slash, question = label.partition("/")
-    if not slash or not suite or not question:
-        raise BadBody(f"A label is SUITE/QUESTION, as in aime25/aime25-I-1, not {label!r:.80}.")
-    return RewardItem(suite, question, completion)
-
-
-_ENDINGS = re.compile(
-    r"(?:\s*(?:<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</s>|<eos>|<pad>|<end_of_turn>))+"
-    r"\s*\Z"
-)
-"""Special tokens at the very end: OpenRLHF decodes with them, and no one meant to say them."""
-
-_TAIL = 200
-"""So many last characters are looked at: of a prompt whose beginning was cut off, of a reply."""
-
-
-def completion_of(query: str, prompt: str) -> str:
-    """Return what the policy said: the query without its prompt and without ending tokens.
-
-    OpenRLHF cuts a prompt that is too long at its left. BadBody where the prompt is not there: a
-    prompt that is graded along could hold the answer's form.
-
-    >>> completion_of("<s>Q: 2+2?A: 4</s>", "<s>Q: 2+2?A:")
-    ' 4'
-    """
-    if not query.startswith(prompt):
-        tail = prompt[-_TAIL:]
-        at = query.find(tail) + len(tail)
-        if not tail or at < len(tail) or not prompt.endswith(query[:at]):
-            raise BadBody(
-                "A query does not begin with its prompt, so nobody can tell what the policy said: "
-                "send prompts as the tokenizer decodes them."
-            )
-        prompt = query[:at]
-    said = query[len(prompt) :]
-    return said[:-_TAIL] + _ENDINGS.sub("", said[-_TAIL:])

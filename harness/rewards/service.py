@@ -26,7 +26,6 @@ from harness.errors import TooManyMasked, UserError
 from harness.records import Question
 from harness.rewards import replies
 from harness.rewards.bodies import (
-    BadBody,
     GetRewardBody,
     OnUnscored,
     RmBody,
@@ -36,6 +35,7 @@ from harness.rewards.bodies import (
 )
 from harness.rewards.core import Sat
 from harness.rewards.items import RewardItem, RewardOutcome, Scores, Status
+from harness.rewards.labels import BadBody
 from harness.rewards.tally import Counts
 from harness.rewards.wire import BUSY, MASKED, outcomes_json
 
