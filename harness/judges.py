@@ -64,6 +64,22 @@ def refuse_unjudged(suite: Suite[Any], questions: Sequence[Question], spec: Pool
         _refuse(suite, questions, repr(spec.name))
 
 
+def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
+    """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
+    judged = judged_among(suite, questions)
+    if judged:
+        raise UserError(
+            f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
+            f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
+            "--system."
+        )
+
+
+def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
+    """Return how many questions only a model can judge."""
+    return sum(map(suite.needs_judge, questions)) if isinstance(suite, Judged) else 0
+
+
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
     """Return a task's setup that refuses to answer what nobody could grade.
@@ -81,7 +97,7 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
 
 
 def _refuse(suite: Suite[Any], questions: Sequence[Question], pool: str) -> None:
-    judged = sum(map(suite.needs_judge, questions)) if isinstance(suite, Judged) else 0
+    judged = judged_among(suite, questions)
     if judged:
         raise UserError(NO_JUDGE.format(judged, len(questions), suite.name, pool))
 

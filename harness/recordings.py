@@ -41,7 +41,7 @@ def refuse_unrecorded(
         if epochs > tape.epochs:
             raise UserError(
                 f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
-                f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}."
+                f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: name --epochs {tape.epochs}."
             )
         known = {(row.worker, row.digest) for row in tape.rows.values()}
         who = _answers(worker)

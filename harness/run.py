@@ -33,7 +33,7 @@ from harness.experiment import (
 )
 from harness.extent import Extent, InPrompts, extent, prompts
 from harness.job import Controls, Job, run_entries
-from harness.judges import refuse_unjudged
+from harness.judges import refuse_judged_plans, refuse_unjudged
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
@@ -67,6 +67,8 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
         questions = pick(suite, scope.split, scope.limit)
         refuse_unrecorded(spec, questions, scope.epochs[suite.name], suite)
         refuse_unjudged(suite, questions, spec)
+        if ORACLE in systems:
+            refuse_judged_plans(suite, questions)
     exams = [*suites, *_earlier(stored, suites, catalogue)]
     wanted = request.box or (stored.box if stored else None)
     name = _box_name(wanted, exams, catalogue.boxes, spec)

@@ -142,14 +142,14 @@ class Toy:
         return Grade(float(reply == question.target), reply)
 
 
-def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None) -> Catalogue:
-    """Return the toy exam beside the real baselines."""
+def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None, *more: Toy) -> Catalogue:
+    """Return the toy exam beside the real baselines, and `more` exams by their names."""
 
     def factory(name: str) -> Any:
         return getattr(solvers, name.partition("/")[2])
 
     return Catalogue(
-        suites={"toy": suite or Toy()},
+        suites={one.name: one for one in (suite or Toy(), *more)},
         systems=SYSTEMS,
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
@@ -166,19 +166,27 @@ def toy_pool(log_dir: Path, label: str = "live", connections: int = 4) -> Path:
     return path
 
 
+CONTROLS = Controls(choose=choose, make_plans=make_plans, opened=lambda *_: None)
+
+
 def toy_run(
-    log_dir: Path, suite: Toy | None = None, boxes: Boxes | None = None, **changes: Any
+    log_dir: Path,
+    suite: Toy | None = None,
+    boxes: Boxes | None = None,
+    *,
+    more: Sequence[Toy] = (),
+    controls: Controls = CONTROLS,
+    **changes: Any,
 ) -> Outcome:
-    """Run the toy; `changes` go into the request."""
+    """Run the toy; `changes` go into the request, which may name `more` exams."""
     request = {
-        "suites": ("toy",),
+        "suites": ((suite or Toy()).name,),
         "systems": ("single:ada",),
         "pool": str(log_dir.with_name(f"{log_dir.name}-pool.toml")),
         "log_dir": log_dir,
         "display": "none",
     }
-    controls = Controls(choose=choose, make_plans=make_plans, opened=lambda *_: None)
-    return run(Request(**{**request, **changes}), toy_catalogue(suite, boxes), controls)
+    return run(Request(**{**request, **changes}), toy_catalogue(suite, boxes, *more), controls)
 
 
 def calls(log_dir: Path, kind: str = "begin") -> list[str]:

@@ -1,0 +1,91 @@
+"""What a table says of several epochs, of replies without an answer, and of other prompts."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from reported import report, row_of, rows_of
+from runs import Crew, Exam, Heard, number, sit, steps, wrong
+
+from reports.intervals import accuracy_interval
+
+
+def unsure(heard: Heard) -> str:
+    """Know half of the answers always, and of the others every second time."""
+    known = int(number(heard)) <= 3 or heard.epoch % 2
+    return number(heard) if known else wrong(heard)
+
+
+def test_the_interval_of_four_epochs_takes_the_question_as_the_unit(tmp_path: Path) -> None:
+    exam = Exam(size=6)
+    sit(tmp_path / "logs", "single:sage", crew=Crew(sage=unsure), exam=exam, epochs=4)
+    row = row_of(rows_of(tmp_path), "single:sage")
+    assert (row.epochs, row.n_asked, row.n_graded, row.accuracy) == (4, 24, 24, 0.75)
+    values = {f"q{n}": [1.0, 1.0, 1.0, 1.0] if n <= 3 else [1.0, 0.0] * 2 for n in range(1, 7)}
+    clustered = accuracy_interval(values)
+    assert clustered is not None
+    assert (row.ci_low, row.ci_high) == (clustered.low, clustered.high)
+    alone = {f"{name} {at}": [one] for name, all_ in values.items() for at, one in enumerate(all_)}
+    naive = accuracy_interval(alone)
+    assert naive is not None
+    assert clustered.high - clustered.low != pytest.approx(naive.high - naive.low)
+
+
+def test_tables_say_avg_at_k_for_k_epochs(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", epochs=4)
+    found = report(tmp_path)
+    assert "acc: avg@4, the mean over epochs; intervals are clustered by question" in found.text
+    text = found.files[0].read_text()
+    assert "| vs reference (points) | epochs | graded/asked |" in text
+    assert "| reference | 4 | 16/16 | 0 |" in text
+
+
+def test_rows_with_other_epochs_are_told_apart(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", epochs=4)
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"))
+    said = "acc: the mean over epochs, clustered by question: single:clerk avg@1, single:sage avg@4"
+    assert said in report(tmp_path).text
+
+
+def test_one_epoch_needs_no_word_on_it(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage")
+    assert "avg@" not in report(tmp_path).text
+
+
+def test_replies_without_an_answer_are_counted_in_every_table(tmp_path: Path) -> None:
+    quiet = Crew(sage=lambda heard: number(heard) if "1" in heard.last else "no idea")
+    sit(tmp_path / "logs", "single:sage", crew=quiet)
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"), Crew(clerk=wrong))
+    found = report(tmp_path)
+    assert "graded wrong, no answer found: single:sage 3" in found.text
+    assert "| reference | 1 | 4/4 | 3 |" in found.files[0].read_text()
+    with found.files[1].open() as file:
+        told = {line["system"]: line["n_unparsed"] for line in csv.DictReader(file)}
+    assert told == {"single:sage": "3", "single:clerk": "0"}
+
+
+def test_two_prompts_are_two_blocks_with_a_reference_each(tmp_path: Path) -> None:
+    for prompt in ("official", "paper"):
+        home = tmp_path / "logs" / prompt
+        sit(home, "single:sage", prompt=prompt)
+        sit(home, "single:clerk", steps("clerk"), Crew(clerk=wrong), prompt=prompt)
+    found = report(tmp_path)
+    assert [(row.prompt, row.verdict) for row in found.rows] == [
+        (prompt, verdict)
+        for prompt in ("official", "paper")
+        for verdict in ("reference", "inconclusive")
+    ]
+    assert "numbers 1-A (eval), live, pool" in found.text
+    assert "numbers 1-A (eval), paper prompt, live, pool" in found.text
+    text = found.files[0].read_text()
+    assert "| **live**, paper prompt, pool" in text
+    assert "| eval | numbers (eval), paper prompt | `single:sage` |" in text
+    told = [row["prompt"] for row in json.loads(found.files[2].read_text())["rows"]]
+    assert told == ["official"] * 2 + ["paper"] * 2
+
+
+def test_logs_in_one_directory_with_two_prompts_are_two_sittings(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", prompt="official")
+    sit(tmp_path / "logs", "single:sage", steps("clerk"), prompt="paper", settings={"seed": 1})
+    assert sorted(row.prompt for row in rows_of(tmp_path)) == ["official", "paper"]
