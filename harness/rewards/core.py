@@ -151,6 +151,9 @@ class Reward:
             if suite.needs_box and box is None:
                 raise UserError(f"Suite {name!r} runs programs: open a box and pass it as box=.")
 
+    def __reduce__(self) -> Any:
+        raise TypeError("A Reward is at work in its process: hand over a function that makes one.")
+
     @property
     def counts(self) -> Counts:
         """What has been rewarded so far."""

@@ -1,0 +1,107 @@
+"""Small exams for tests of rewards, and ways to make items and score them.
+
+`Graded` is a suite whose grader is a function of the test: it can fail, wait or count.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toy_card import CARD
+
+from harness.records import Grade, Question
+from harness.rewards.items import RewardItem, RewardOutcome, Scores
+from harness.suite import Split, Suite
+from sandbox import Limits, Program
+
+QUICK = Limits(cpu_s=0.5, wall_s=20.0)
+"""A program's own limits in these tests: it may wait long, and compute for half a second."""
+
+
+def same(question: Question, reply: str) -> Grade:
+    """Right when the reply is the target; a reply of `?` has no answer in it."""
+    return Grade(float(reply == question.target), None if reply == "?" else reply)
+
+
+@dataclass
+class Graded:
+    """A suite of ten questions, `q0` ... `q9`, whose targets are `0` ... `9`."""
+
+    judge: Callable[[Question, str], Grade] = same
+    name: str = "graded"
+    publishable: bool = True
+    needs_box: bool = False
+    image: str = ""
+    version: str = "1-A"
+    data_revision: str = "test"
+    dates: str = "generated"
+    splits: tuple[Split, ...] = ("train",)
+    card: Any = CARD
+    calls: list[str] = field(default_factory=list[str])
+
+    def load(self, split: Split = "train") -> Sequence[Question]:
+        return [Question(f"q{n}", f"Say {n}.", "text", str(n)) for n in range(10)]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        raise NotImplementedError
+
+    def grade(self, question: Question, reply: str, box: Any | None = None) -> Grade:
+        self.calls.append(f"{question.id} {reply}")
+        return self.judge(question, reply)
+
+
+@dataclass
+class Ran(Graded):
+    """A suite that runs the reply as a program: right when it prints the target."""
+
+    name: str = "ran"
+    needs_box: bool = True
+    limits: Limits = QUICK
+
+    def grade(self, question: Question, reply: str, box: Any | None = None) -> Grade:
+        assert box is not None
+        with closing(box.run(Program(reply), [b""], self.limits)) as outcomes:
+            said = next(outcomes)
+        right = said.status == "exited" and said.stdout.decode().strip() == question.target
+        return Grade(float(right), reply, said.status)
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """An exam as a reward takes it."""
+
+    suite: Suite[Any]
+    questions: Mapping[str, Question]
+
+
+def exam_of(suite: Suite[Any], questions: Iterable[Question] | None = None) -> Sitting:
+    """Return the exam of a suite's first split, or of some questions of it."""
+    chosen = suite.load(suite.splits[0]) if questions is None else questions
+    return Sitting(suite, {question.id: question for question in chosen})
+
+
+def exams(*suites: Suite[Any]) -> dict[str, Sitting]:
+    return {suite.name: exam_of(suite) for suite in suites}
+
+
+def items(*said: tuple[str, str], suite: str = "graded") -> list[RewardItem]:
+    """Return an item for each (question, completion)."""
+    return [RewardItem(suite, question, completion) for question, completion in said]
+
+
+def score(scores: Scores, asked: Sequence[RewardItem]) -> list[RewardOutcome]:
+    """Score in an event loop of its own."""
+    return asyncio.run(scores.score(asked))
+
+
+def values(scores: Scores, asked: Sequence[RewardItem]) -> list[float | None]:
+    return [outcome.value for outcome in score(scores, asked)]
+
+
+def alive(pids: Path) -> list[int]:
+    """Return which of the processes still live that wrote their ids into a file."""
+    written = [int(line) for line in pids.read_text().split()]
+    return [pid for pid in written if Path(f"/proc/{pid}").exists()]

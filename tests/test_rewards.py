@@ -1,0 +1,378 @@
+"""The reward core: outcomes in order, each with its status, whatever goes wrong."""
+
+import asyncio
+import pickle
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import anyio
+import pytest
+from rewarded import Graded, Ran, alive, exam_of, exams, items, score, values
+
+from harness.errors import SpendLimit, TooManyMasked, UserError, WorkerError
+from harness.records import Grade, Question, Usage
+from harness.rewards.core import PAPER, Answered, Answerer, Reward, RewardSettings
+from harness.rewards.items import RewardItem, Status
+from sandbox import Box, SandboxError
+from suites.livecodebench import LIVECODEBENCH
+
+CALM = RewardSettings(max_masked=1.0)
+"""For tests in which much has no value."""
+
+
+def answering(reply: Callable[[RewardItem], Awaitable[Answered]]) -> Answerer:
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        return await reply(item)
+
+    return answer
+
+
+def statuses(reward: Reward, asked: list[RewardItem]) -> list[Status]:
+    return [outcome.status for outcome in score(reward, asked)]
+
+
+def test_outcomes_come_in_the_order_of_the_items() -> None:
+    asked = items(*((f"q{n % 10}", str(n % 7)) for n in range(1000)))
+    expected = [float(n % 10 == n % 7) for n in range(1000)]
+    assert values(Reward(exams(Graded())), asked) == expected
+
+
+def test_a_reply_without_an_answer_is_a_parsed_nothing_and_worth_0() -> None:
+    (outcome,) = score(Reward(exams(Graded())), items(("q1", "?")))
+    assert (outcome.value, dict(outcome.components)) == (0.0, {"correct": 0.0, "parsed": 0.0})
+    assert (outcome.usage, outcome.usd, outcome.calls) == (Usage(), Decimal(0), 0)
+
+
+def test_an_unknown_suite_question_or_epoch_is_refused_before_anything_is_graded() -> None:
+    suite = Graded()
+    reward = Reward(exams(suite))
+    for wrong in (
+        RewardItem("nothing", "q1", "1"),
+        RewardItem("graded", "q99", "1"),
+        RewardItem("graded", "q1", "1", epoch=0),
+    ):
+        with pytest.raises(UserError, match=r"nothing|q99|epoch 0"):
+            score(reward, [*items(("q1", "1")), wrong])
+    assert suite.calls == []
+    assert reward.counts.items == 0
+
+
+def test_what_the_grader_cannot_do_has_no_value_and_says_why() -> None:
+    def down(question: Question, reply: str) -> Grade:
+        raise SandboxError("the daemon is down")
+
+    (outcome,) = score(Reward(exams(Graded(down))), items(("q1", "1")))
+    assert (outcome.value, outcome.status) == (None, Status.SCORER_ERROR)
+    assert dict(outcome.components) == {"correct": None, "parsed": None}
+    assert "the daemon is down" in outcome.reason
+
+
+def test_an_error_message_of_an_unpublishable_suite_is_not_repeated() -> None:
+    def leak(question: Question, reply: str) -> Grade:
+        raise ValueError(f"cannot grade {question.text}")
+
+    (outcome,) = score(Reward(exams(Graded(leak, publishable=False))), items(("q1", "1")))
+    assert outcome.reason == "q1 could not be graded (ValueError)"
+
+
+def test_equal_items_are_graded_once_and_say_so() -> None:
+    suite = Graded()
+    reward = Reward(exams(suite))
+    first = score(reward, items(("q1", "1"), ("q1", "1"), ("q1", "2")))
+    again = score(reward, items(("q1", "2"), ("q2", "2")))
+    assert [outcome.shared for outcome in (*first, *again)] == [False, True, False, True, False]
+    assert sorted(suite.calls) == ["q1 1", "q1 2", "q2 2"]
+    assert reward.counts.shared == 2
+
+
+def test_equal_items_of_calls_at_the_same_time_are_graded_once() -> None:
+    def slowly(question: Question, reply: str) -> Grade:
+        time.sleep(0.1)
+        return Grade(1.0, reply)
+
+    suite = Graded(slowly)
+    reward = Reward(exams(suite))
+
+    async def both() -> list[Any]:
+        calls = (reward.score(items(("q1", "1"))) for _ in range(8))
+        return await asyncio.gather(*calls)
+
+    outcomes = [outcome for (outcome,) in asyncio.run(both())]
+    assert [outcome.value for outcome in outcomes] == [1.0] * 8
+    assert len(suite.calls) == 1
+
+
+def test_a_grade_that_failed_is_not_remembered() -> None:
+    broken = Event()
+    broken.set()
+
+    def sometimes(question: Question, reply: str) -> Grade:
+        if broken.is_set():
+            raise OSError("the disk is full")
+        return Grade(1.0, reply)
+
+    reward = Reward(exams(Graded(sometimes)))
+    assert values(reward, items(("q1", "1"))) == [None]
+    broken.clear()
+    assert values(reward, items(("q1", "1"))) == [1.0]
+
+
+def test_a_stuck_grader_is_given_up_and_holds_up_no_other_item() -> None:
+    stop = Event()
+
+    def stuck(question: Question, reply: str) -> Grade:
+        if reply == "stuck":
+            stop.wait()
+        return Grade(1.0, reply)
+
+    reward = Reward(exams(Graded(stuck)), settings=RewardSettings(most=1, timeout_s=0.3))
+    asked = items(*((f"q{n}", "stuck" if n == 3 else "1") for n in range(10)))
+    try:
+        outcomes = score(reward, asked)
+    finally:
+        stop.set()
+    assert [outcome.value for outcome in outcomes] == [1.0] * 3 + [None] + [1.0] * 6
+    assert outcomes[3].status is Status.TIMEOUT
+    assert reward.counts.abandoned == 1
+
+
+def test_one_reward_serves_several_event_loops_at_once() -> None:
+    reward = Reward(exams(Graded()))
+    asked = items(*((f"q{n % 10}", str(n)) for n in range(500)))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: values(reward, asked), range(8)))
+    assert found == [found[0]] * 8
+    assert reward.counts.items == 4000
+
+
+def test_the_answerer_sees_no_target_and_its_text_is_graded() -> None:
+    seen: list[Question] = []
+
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        seen.append(question)
+        return Answered(item.completion[::-1], usage=Usage(3, 4), usd=Decimal("0.25"), calls=2)
+
+    reward = Reward({"graded": exam_of(Graded(lambda q, r: Grade(float(r == "ba"), r)))}, answer)
+    (outcome,) = score(reward, items(("q1", "ab")))
+    assert (outcome.value, outcome.usd, outcome.calls) == (1.0, Decimal("0.25"), 2)
+    assert outcome.usage == Usage(3, 4)
+    assert [question.target for question in seen] == [None]
+    assert reward.counts.usd == Decimal("0.25")
+
+
+def test_equal_completions_are_carried_out_anew_and_graded_once() -> None:
+    carried: list[int] = []
+
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        carried.append(item.replicate)
+        return Answered(item.completion)
+
+    suite = Graded()
+    asked = [RewardItem("graded", "q1", "1", replicate=k) for k in range(3)]
+    outcomes = score(Reward(exams(suite), answer), asked)
+    assert sorted(carried) == [0, 1, 2]
+    assert suite.calls == ["q1 1"]
+    assert sorted(outcome.shared for outcome in outcomes) == [False, True, True]
+
+
+def test_whose_failure_it_was_decides_whether_there_is_a_value() -> None:
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        if item.completion == "down":
+            raise WorkerError("sage gave no reply")
+        if item.completion == "money":
+            raise SpendLimit("the limit is reached")
+        if item.completion == "bug":
+            raise KeyError("oops")
+        if item.completion in ("invalid_action", "policy_fault"):
+            return Answered(None, Status(item.completion), reason="no workflow")
+        return Answered(item.completion)
+
+    said = ("1", "2", "invalid_action", "policy_fault", "down", "money", "bug")
+    settings = RewardSettings(max_masked=1.0, values=PAPER)
+    outcomes = score(Reward(exams(Graded()), answer, settings), items(*(("q1", x) for x in said)))
+    assert [(outcome.status.value, outcome.value) for outcome in outcomes] == [
+        ("scored", 1.0),
+        ("scored", 0.5),
+        ("invalid_action", 0.0),
+        ("policy_fault", 0.0),
+        ("worker_error", None),
+        ("budget", None),
+        ("worker_error", None),
+    ]
+    assert outcomes[4].reason == "sage gave no reply"
+
+
+def test_an_answerer_is_cancelled_at_its_deadline() -> None:
+    ended: list[str] = []
+
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        try:
+            await anyio.sleep(60 if item.completion == "slow" else 0)
+        finally:
+            ended.append(item.completion)
+        return Answered(item.completion)
+
+    started = time.monotonic()
+    reward = Reward(exams(Graded()), answer, RewardSettings(timeout_s=0.2, max_masked=1.0))
+    assert statuses(reward, items(("q1", "slow"), ("q1", "1"))) == [Status.TIMEOUT, Status.SCORED]
+    assert sorted(ended) == ["1", "slow"]
+    assert time.monotonic() - started < 10
+
+
+def test_no_more_items_are_worked_on_at_once_than_asked_for() -> None:
+    at_once, most = 0, 0
+
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await anyio.sleep(0.01)
+        at_once -= 1
+        return Answered(item.completion)
+
+    reward = Reward(exams(Graded()), answer, RewardSettings(most=3))
+    score(reward, items(*((f"q{n % 10}", str(n)) for n in range(20))))
+    assert most == 3
+
+
+def test_once_the_money_is_spent_no_other_item_is_begun() -> None:
+    begun: list[str] = []
+
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        begun.append(item.question)
+        return Answered(item.completion, usd=Decimal("0.4"))
+
+    settings = RewardSettings(most=1, max_usd=Decimal("1.0"), max_masked=1.0)
+    reward = Reward(exams(Graded()), answer, settings)
+    found = statuses(reward, items(*((f"q{n}", "1") for n in range(5))))
+    assert found == [Status.SCORED] * 3 + [Status.BUDGET] * 2
+    assert begun == ["q0", "q1", "q2"]
+    assert reward.counts.usd == Decimal("1.2")
+
+
+def test_too_large_a_share_without_a_value_ends_the_work_at_once() -> None:
+    begun: list[str] = []
+
+    async def answer(item: RewardItem, question: Question) -> Answered:
+        begun.append(item.completion)
+        raise WorkerError("down")
+
+    reward = Reward(exams(Graded()), answer, RewardSettings(most=1))
+    with pytest.raises(TooManyMasked, match=r"32 of the latest 32 rewards .* worker_error: down"):
+        score(reward, items(*(("q1", str(n)) for n in range(500))))
+    assert len(begun) <= 33
+
+
+def test_a_share_at_the_limit_is_borne_and_few_outcomes_mean_nothing() -> None:
+    def flaky(question: Question, reply: str) -> Grade:
+        if int(reply) % 10 < 3:
+            raise OSError("flaky")
+        return Grade(1.0, reply)
+
+    reward = Reward(exams(Graded(flaky)), settings=RewardSettings(most=1))
+    found = values(reward, items(*(("q1", str(n)) for n in range(3, 103))))
+    assert found.count(None) == 30
+    few = Reward(exams(Graded(flaky)))
+    assert values(few, items(*(("q1", str(n * 10)) for n in range(31)))) == [None] * 31
+
+
+def test_an_outage_late_in_a_long_run_is_noticed() -> None:
+    down = Event()
+
+    def late(question: Question, reply: str) -> Grade:
+        if down.is_set():
+            raise OSError("down")
+        return Grade(1.0, reply)
+
+    reward = Reward(exams(Graded(late)))
+    assert None not in values(reward, items(*(("q1", str(n)) for n in range(5000))))
+    down.set()
+    with pytest.raises(TooManyMasked):
+        score(reward, items(*(("q2", str(n)) for n in range(200))))
+
+
+def test_counts_have_every_status_from_the_start() -> None:
+    counts = Reward(exams(Graded())).counts
+    assert list(counts.by_status) == list(Status)
+    assert (counts.items, counts.masked, counts.usd) == (0, 0, Decimal(0))
+
+
+def test_a_reward_refuses_settings_that_mean_nothing_and_a_missing_box() -> None:
+    for wrong in ({"most": 0}, {"max_masked": 1.5}, {"timeout_s": 0.0}):
+        with pytest.raises(UserError):
+            RewardSettings(**wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UserError, match="open a box"):
+        Reward(exams(Ran()))
+
+
+def test_a_reward_is_not_pickled_and_says_what_to_hand_over() -> None:
+    with pytest.raises(TypeError, match="a function that makes one"):
+        pickle.dumps(Reward(exams(Graded())))
+
+
+def test_livecodebench_rewards_by_the_real_verdict_only() -> None:
+    assert LIVECODEBENCH.official
+    assert not LIVECODEBENCH.for_reward().official
+
+
+def test_an_epoch_asks_the_question_in_its_own_form() -> None:
+    class Turning(Graded):
+        epochs = 4
+
+        def at_epoch(self, question: Question, epoch: int) -> Question:
+            return Question(question.id, question.text, "text", f"{question.target}@{epoch}")
+
+    asked = [RewardItem("graded", "q1", "1@3", epoch=epoch) for epoch in (1, 2, 3)]
+    assert values(Reward(exams(Turning())), asked) == [0.0, 0.0, 1.0]
+
+
+# --- programs in a box ------------------------------------------------------------------------
+
+
+def test_programs_are_graded_in_the_box(subprocess_box: Box) -> None:
+    reward = Reward(exams(Ran()), box=subprocess_box)
+    asked = items(("q1", "print(1)"), ("q1", "print(2)"), ("q2", "print(2)"), suite="ran")
+    assert values(reward, asked) == [1.0, 0.0, 1.0]
+
+
+def test_a_program_that_waits_is_ended_at_the_deadline_and_nothing_is_left_of_it(
+    subprocess_box: Box, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    waiting = (
+        f"import os, time\nos.fork()\n"
+        f"with open({str(pids)!r}, 'a') as file: file.write(f'{{os.getpid()}}\\n')\n"
+        f"time.sleep(19)"
+    )
+    settings = RewardSettings(most=1, timeout_s=2.0)
+    reward = Reward(exams(Ran()), settings=settings, box=subprocess_box)
+    outcomes = score(reward, items(("q1", waiting), ("q1", "print(1)"), suite="ran"))
+    assert [outcome.status for outcome in outcomes] == [Status.TIMEOUT, Status.SCORED]
+    assert outcomes[0].value is None
+    assert outcomes[0].latency_s < 8
+    assert reward.counts.abandoned == 0
+    assert len(pids.read_text().split()) == 2
+    assert alive(pids) == []
+
+
+def test_a_programs_own_time_limit_is_a_graded_0(subprocess_box: Box) -> None:
+    reward = Reward(exams(Ran()), box=subprocess_box)
+    (outcome,) = score(reward, items(("q1", "while True: pass"), suite="ran"))
+    assert (outcome.value, outcome.status) == (0.0, Status.SCORED)
+
+
+def test_an_answer_that_took_all_the_time_leaves_none_to_its_program(subprocess_box: Box) -> None:
+    async def slowly(item: RewardItem, question: Question) -> Answered:
+        await anyio.sleep(0.6)
+        return Answered("import time\ntime.sleep(5)")
+
+    settings = RewardSettings(timeout_s=1.2, max_masked=1.0)
+    reward = Reward(exams(Ran()), slowly, settings, subprocess_box)
+    (outcome,) = score(reward, items(("q1", "x"), suite="ran"))
+    assert (outcome.value, outcome.status) == (None, Status.TIMEOUT)
+    assert outcome.latency_s < 4
