@@ -1,0 +1,142 @@
+r"""The rules that grade RLPR without a model: what a reply states, and whether it is the reference.
+
+Follows OpenBMB/RLPR at 8490fca: `compute_score` and `match_answer` of
+verl/utils/reward_score/prime_math/__init__.py and, for letters, reward_score/multi_choice.py.
+Numbers are in suites/quantities.py, expressions in suites/equality.py: RLPR's `math_equal` runs
+`eval` on a reply. Where we differ, on purpose:
+
+- Only the last statement counts. There, the reference in any box of a reply is enough.
+- Prose without a marker (`<answer>`, `\boxed`, "answer:", "answer is") is no answer.
+- Of a box that was cut off nobody knows what it would have said.
+
+A reference in prose is none of these: only a model can judge it (`kind_of`).
+"""
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from harness.reply_text import answer_line, last_box, parted, without_markup
+from suites.quantities import alike, quantity
+
+Kind = Literal["number", "choice", "words", "expression", "text"]
+Equal = Callable[[str, str], bool]
+"""Whether two expressions, the reference first, are mathematically equal."""
+
+LONGEST = 200
+"""Characters of an expression; whatever is longer is prose."""
+WORDS = 3
+"""A reference of so many words at most is compared as it stands, a longer one is prose."""
+
+_ANSWER_IS = re.compile(r"\b(?:final\s+)?answers?\s+(?:is|are)\b\s*:?\s*([^\n]{1,400})", re.I)
+_SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
+_CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
+_A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
+_LETTER = re.compile(r"\(?([A-P])\)?\.?")
+_STATED_LETTER = re.compile(r"(?:(?:option|choice)\s+)?\(?([A-P])(?:\)|[.:](?!\w)|\s*$)", re.I)
+_PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
+_MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]\b")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_FUNCTIONS = re.compile(
+    r"arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|exp|sqrt|lim|max|min|inf|sup|mod|det|gcd"
+    r"|lcm|int|sum|prod|frac",
+    re.I,
+)
+
+
+def kind_of(reference: str) -> Kind:
+    """Return how a reference can be compared; `text` is prose, which only a model can judge.
+
+    >>> [kind_of(gold) for gold in ("1.13e4 N", "(B)", "Business", "F=qvB", "It falls over time.")]
+    ['number', 'choice', 'words', 'expression', 'text']
+    """
+    plain = _plain(reference)
+    if _LETTER.fullmatch(plain):
+        return "choice"
+    if quantity(reference) is not None:
+        return "number"
+    if _PLAIN_WORDS.fullmatch(plain):
+        return "words"
+    words = [word for word in _WORD.findall(plain) if not _FUNCTIONS.fullmatch(word)]
+    if len(words) <= 1 and len(plain) <= LONGEST and _MATHEMATICAL.search(plain):
+        return "expression"
+    return "text"
+
+
+def stated(reply: str) -> str | None:
+    """Return what a reply gives as its answer, or None: the last tags or box, then answer lines."""
+    thinking, said, _ = parted(reply)
+    found = _explicit(said)
+    return _explicit(thinking) if found is None else found
+
+
+def agrees(reference: str, answer: str, equal: Equal) -> bool:
+    """Return whether an answer that was stated is the reference, by the rules of its kind."""
+    kind = kind_of(reference)
+    if kind == "choice":
+        letter = _STATED_LETTER.match(_plain(answer))
+        gold = _LETTER.fullmatch(_plain(reference))
+        return bool(letter and gold and letter.group(1).upper() == gold.group(1))
+    forms = _forms(answer)
+    if any(_compact(form) == _compact(reference) for form in forms):
+        return True
+    if kind == "words":
+        return any(_bare(form) == _bare(reference) for form in forms)
+    return any(_same(reference, form, equal) for form in forms if 0 < len(form) <= LONGEST)
+
+
+def _same(reference: str, answer: str, equal: Equal) -> bool:
+    gold, said = quantity(reference), quantity(answer)
+    if gold is None:
+        return equal(reference, answer)
+    if said is None:
+        return not gold.unit and equal(f"{gold.value:.15g}", answer)
+    return alike(gold, said)
+
+
+def _explicit(said: str) -> str | None:
+    tag, boxed = said.rfind("<answer>"), last_box(said)
+    end = said.find("</answer>", tag)
+    if tag >= 0 and end >= 0 and (boxed is None or boxed[1] <= end):
+        content = said[tag + len("<answer>") : end]
+        inside = last_box(content)
+        return _kept(inside[0] if inside else content)
+    if boxed is not None:
+        return _kept(boxed[0])
+    line = answer_line(said, _kept)
+    if line is None and (found := _ANSWER_IS.findall(said[-4000:])):
+        line = _kept(found[-1])
+    return line
+
+
+def _kept(content: str | None) -> str | None:
+    return (content or "").strip() or None
+
+
+def _forms(answer: str) -> list[str]:
+    """Return an answer as it stands and, where it is one statement, what comes after "x =".
+
+    `match_answer` cuts there, too, but also in "a=5, b=6, c=7", which states three answers.
+    """
+    plain = answer.strip().rstrip(".").strip()
+    cuts = list(_CUT.finditer(plain[: 2 * LONGEST]))
+    if not cuts or _SEVERAL.search(plain[: cuts[-1].start()]):
+        return [plain]
+    return [plain, plain[cuts[-1].end() :].strip()]
+
+
+def _plain(text: str) -> str:
+    """Return a text without markup, escapes of signs and a full stop at its end."""
+    plain = without_markup(text[: 4 * LONGEST].replace("\\$", "").replace("\\%", "%"))
+    return plain.removesuffix(".").strip() or text.strip()
+
+
+def _compact(text: str) -> str:
+    plain = _plain(text).replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")
+    return re.sub(r"\s+", "", plain).casefold()
+
+
+def _bare(text: str) -> str:
+    """Return words without an article, hyphens and signs."""
+    words = re.sub(r"[^\w\s]", " ", _plain(text).casefold().replace("'", "")).split()
+    return " ".join(words[1:] if words[:1] in (["a"], ["an"], ["the"]) and words[1:] else words)
