@@ -7,8 +7,6 @@ cannot do by accident. Tasks that cannot run here are named in bigcodebench_skip
 """
 
 import ast
-import gzip
-import hashlib
 import json
 import secrets
 import tomllib
@@ -17,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from inspect_ai import Task, task
 
@@ -28,7 +26,7 @@ from harness.suite import Card, Split
 from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
 from suites.boxed import boxed_task
 from suites.cards import card
-from suites.fetch import data_folder, fetch_rows, revision, sources
+from suites.fetch import Rows, fetch_rows, revision
 from suites.humaneval import compiles, completed
 from suites.refusing import refusing
 
@@ -197,19 +195,9 @@ def _reason(outcome: Outcome, failed: Mapping[str, str], ran: int, total: int) -
     return f"{ran} of {total} tests ran: {lines[-1][:300] if lines else 'it ended early'}"
 
 
-def published_rows(data: str | Path | None = None) -> Sequence[Mapping[str, Any]]:
+def published_rows(data: str | Path | None = None) -> Rows:
     """Return the pinned rows: of the local file, which is one JSON array, or of the hub."""
-    source = sources()[NAME]
-    path = data_folder(data) / source.file
-    if not path.is_file():
-        return fetch_rows(NAME, data)
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != source.sha256:
-        raise UserError(
-            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}."
-        )
-    return cast(list[Mapping[str, Any]], json.loads(gzip.decompress(content)))
+    return fetch_rows(NAME, data)
 
 
 def question_of(row: Mapping[str, Any], where: str) -> Question:

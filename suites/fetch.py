@@ -1,23 +1,23 @@
 """Fetch a suite's rows as they are pinned in suites/sources.toml: a local file, else the hub.
 
 A local file is checked by sha256 and row count, the hub by revision and row count. Nothing is
-downloaded that the cache holds, and a missing source is one sentence that says where to put it.
+downloaded that the cache holds (suites/hub.py), and a missing source is one sentence that says
+where to put it. `podium data` is suites/data_checks.py and suites/data_downloads.py.
 """
 
-import gzip
 import hashlib
-import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import UserError
 from harness.records import Question
+from suites.hub import cached_rows, hub_rows, refusal
+from suites.row_files import Rows, parsed_rows
 
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).parent.parent / "../shared/data"
@@ -43,11 +43,12 @@ class Source(BaseModel):
     split: str = "test"
     config: str | None = None
     """The dataset's configuration (subset) on the hub, where it has several."""
+    hub_file: str | None = None
+    """A file of that dataset, read as it is in place of a split."""
+    url: str | None = None
+    """Where the very file can be downloaded, by `podium data fetch`."""
     columns: tuple[str, ...] = ()
     """Columns that every row must have; a missing one is named."""
-
-
-Rows = list[dict[str, Any]]
 
 
 @cache
@@ -58,8 +59,12 @@ def sources() -> dict[str, Source]:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data: the given one, PODIUM_DATA, or shared/data."""
-    return Path(data or os.environ.get("PODIUM_DATA") or DATA).expanduser()
+    """Return the folder of local data: the given one, PODIUM_DATA, or shared/data.
+
+    Where there is no shared/data beside the checkout, it is `data` in podium's cache folder.
+    """
+    named = data or os.environ.get("PODIUM_DATA")
+    return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
 
 def cache_folder() -> Path:
@@ -73,30 +78,30 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
     UserError when the file is not the pinned one, or when neither can be had.
     """
     source = sources()[name]
-    path = data_folder(data) / source.file
-    if path.is_file() or source.hub is None:
+    if (data_folder(data) / source.file).is_file() or source.hub is None:
         return local_rows(name, data)
-    try:
-        rows = hub_rows(source.hub, source.config, source.revision, source.split)
-    except Exception as error:  # offline, no such revision, a full disk: the fix is the same
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"{source.hub} cannot be loaded ({reason}): go online once, or put the file at {path} "
-            "(PODIUM_DATA names another folder)."
-        ) from error
+    return pinned_hub_rows(source, data)
+
+
+def pinned_hub_rows(source: Source, data: str | Path | None = None) -> Rows:
+    """Return the rows of a source's dataset, from the hub's cache or else downloaded, checked.
+
+    UserError, also with the way without the hub, when they cannot be had or are others.
+    """
+    asked = (str(source.hub), source.config, source.revision, source.split)
+    rows = cached_rows(*asked)
+    if rows is None or source.rows not in (None, len(rows)):
+        try:
+            rows = hub_rows(*asked)
+        except Exception as error:
+            raise refusal(error, asked[0], by_hand(source, data)) from error
     return checked_rows(list(rows), source, f"{source.hub} at {source.revision}")
 
 
-@cache
-def hub_rows(
-    hub: str, config: str | None, revision: str | None, split: str
-) -> tuple[dict[str, Any], ...]:
-    """Return a dataset's rows, loaded once a process: even a cached dataset costs requests."""
-    # Heavy, and needed only where there is no local file; its types are partial.
-    import datasets  # pyright: ignore[reportMissingTypeStubs]
-
-    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
-    return tuple(dict(row) for row in load(hub, config, revision=revision, split=split))
+def by_hand(source: Source, data: str | Path | None = None) -> str:
+    """Return what to do where a source cannot be downloaded: which file to put where."""
+    path = data_folder(data) / source.file
+    return f"put the file at {path} (PODIUM_DATA names another folder)"
 
 
 def revision(name: str, data: str | Path | None = None) -> str:
@@ -121,25 +126,7 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
     """Return the rows of a local file; UserError when it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
-    content = local_bytes(name, data)
-    if path.suffix == ".parquet":
-        return checked_rows(parquet_rows(path), source, str(path))
-    text = gzip.decompress(content) if path.suffix == ".gz" else content
-    rows = [cast(dict[str, Any], json.loads(line)) for line in text.splitlines() if line.strip()]
-    return checked_rows(rows, source, str(path))
-
-
-def parquet_rows(path: Path) -> Rows:
-    """Return the rows of a parquet file, as the hub's own loader reads them."""
-    import datasets  # pyright: ignore[reportMissingTypeStubs] - as in hub_rows
-
-    load = cast(Callable[..., Iterable[dict[str, Any]]], cast(Any, datasets).load_dataset)
-    try:
-        found = load("parquet", data_files=str(path), split="train", streaming=True)
-        return [dict(row) for row in found]
-    except Exception as error:  # what its readers raise has no common type
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
+    return checked_rows(parsed_rows(local_bytes(name, data), path), source, str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:

@@ -3,12 +3,12 @@
 `datasets` 4 and later refuse the hub's loading script, so the files themselves are fetched.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
 
 from harness.errors import UserError
 from suites.fetch import Source, data_folder
+from suites.hub import hub_file, refusal
 from suites.livecodebench_rows import Index, indexed
 
 
@@ -37,18 +37,11 @@ def pinned_index(name: str, sources: Mapping[str, Source], data: str | Path | No
 
 def _downloaded(source: Source, wanted: Path) -> Path:
     """Return the hub's file in its cache, fetched once; UserError says what to put where."""
-    name = Path(source.file).name
+    name = source.hub_file or Path(source.file).name
     if source.hub is None:
         raise UserError(f"There is no {wanted}: put {name} there (PODIUM_DATA names the folder).")
-    # Heavy, and needed only where there is no local file; its types are partial.
-    import huggingface_hub
-
-    download = cast(Callable[..., str], cast(Any, huggingface_hub).hf_hub_download)
     try:
-        return Path(download(source.hub, name, repo_type="dataset", revision=source.revision))
-    except Exception as error:  # offline, no such revision, a full disk: the fix is the same
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        raise UserError(
-            f"{name} of {source.hub} cannot be fetched ({reason}): go online once, or put that "
-            f"file at {wanted} (PODIUM_DATA names another folder)."
-        ) from error
+        return hub_file(source.hub, name, source.revision)
+    except Exception as error:
+        otherwise = f"put {name} at {wanted} (PODIUM_DATA names another folder)"
+        raise refusal(error, f"{name} of {source.hub}", otherwise) from error
