@@ -28,7 +28,7 @@ from suites.fetch import Source, sources
 from suites.livecodebench_forms import raw_rows
 from suites.livecodebench_hub import pinned_index
 from suites.livecodebench_question import extracted, question_of
-from suites.livecodebench_releases import ALWAYS, Release, Window, release_of, window_of
+from suites.livecodebench_releases import ALWAYS, TRAIN, Release, Window, release_of, window_of
 from suites.livecodebench_rows import Index, find_tests
 from suites.programs import Judgement, ProgramTests, judge
 from suites.refusing import refusing
@@ -62,7 +62,8 @@ class LiveCodeBench:
     @property
     def name(self) -> str:
         """Release and window together: a window alone does not say which problems it has."""
-        return f"{self.release.suite}@{self.window}" if self.window else self.release.suite
+        plain = TRAIN if self.splits == ("train",) else self.release.suite
+        return f"{plain}@{self.window}" if self.window else plain
 
     @property
     def dates(self) -> str:
@@ -79,7 +80,8 @@ class LiveCodeBench:
     def card(self) -> Card:
         """The card of all releases, with this one's size; a window's is known when it is loaded."""
         shared = card("livecodebench")
-        return shared if self.window else replace(shared, sizes={"eval": self.release.count})
+        sizes = dict.fromkeys(self.splits, self.release.count)
+        return shared if self.window else replace(shared, sizes=sizes)
 
     def between(self, window: Window) -> "LiveCodeBench":
         """Return the suite of those problems whose contests lie in a window."""
@@ -91,8 +93,8 @@ class LiveCodeBench:
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions in the order of the files; UserError names a missing file."""
-        if split != "eval":
-            raise UserError(f"Suite {self.name} has no {split!r} split; it has: eval.")
+        if split not in self.splits:
+            raise UserError(f"Suite {self.name} has no {split!r} split; it has: {self.splits[0]}.")
         entries = [entry for index in self._indexes() for entry in index.entries]
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
         if not chosen:
@@ -188,6 +190,9 @@ def _told(judgement: Judgement) -> str:
 
 
 LIVECODEBENCH = LiveCodeBench()
+
+LIVECODEBENCH_TRAIN = LiveCodeBench(release_of("release_v1"), splits=("train",))
+"""The 400 problems of V1 in the role that the conductor paper gave them: to learn from."""
 
 
 @task

@@ -30,6 +30,8 @@ NEWEST_DATES = "2025-01..2025-04"
 """Contest months of the 175 problems that v6 added."""
 
 BASE = "livecodebench"
+TRAIN = f"{BASE}-train"
+"""V1 as a suite to learn from; as an exam the same problems are `livecodebench-v1`."""
 _TAG = re.compile(r"release_v(?P<upto>[1-6])|v(?P<first>[1-6])(?:_v(?P<last>[1-6]))?")
 _NAME = re.compile(rf"{BASE}(?:-v(?P<upto>[1-6])|-new-(?P<delta>v[1-6](?:_v[1-6])?))?")
 

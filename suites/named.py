@@ -5,8 +5,8 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.suite import Suite
-from suites.livecodebench import LiveCodeBench
-from suites.livecodebench_releases import named_release, read_window
+from suites.livecodebench import LIVECODEBENCH_TRAIN, LiveCodeBench
+from suites.livecodebench_releases import TRAIN, named_release, read_window
 
 
 class Suites(Mapping[str, Suite[Any]]):
@@ -36,12 +36,18 @@ class Suites(Mapping[str, Suite[Any]]):
 
     def _made(self, name: str) -> Suite[Any]:
         plain, at, window = name.partition("@")
-        release = named_release(plain)
-        if not at and release:
-            return LiveCodeBench(release)
-        known = self._listed.get(plain) or (LiveCodeBench(release) if release else None)
+        known = self._listed.get(plain) or _release(plain)
         if known is None:
             raise KeyError(name)
+        if not at:
+            return known
         if not isinstance(known, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
         return known.between(read_window(window))
+
+
+def _release(name: str) -> LiveCodeBench | None:
+    release = named_release(name)
+    if name == TRAIN:
+        return LIVECODEBENCH_TRAIN
+    return LiveCodeBench(release) if release else None
