@@ -22,6 +22,7 @@ from suites.bigcodebench import BIGCODEBENCH
 from suites.gpqa_diamond import GPQA_DIAMOND
 from suites.humaneval import HUMANEVAL
 from suites.livecodebench import LIVECODEBENCH
+from suites.math500 import MATH500, MATH500_ALL
 from suites.mbpp import MBPP
 from suites.mmlu import MMLU
 from suites.named import Suites
@@ -30,6 +31,8 @@ SUITES: Mapping[str, Suite[Any]] = Suites(
     {
         "aime25": AIME25,
         "gpqa-diamond": GPQA_DIAMOND,
+        "math500": MATH500,
+        "math500-all": MATH500_ALL,
         "livecodebench": LIVECODEBENCH,
         "humaneval": HUMANEVAL,
         "mbpp": MBPP,

@@ -10,6 +10,7 @@ from suites.gpqa_diamond import gpqa_diamond
 from suites.humaneval import humaneval
 from suites.import_saturn import NAME, saturn_cassette
 from suites.livecodebench import livecodebench
+from suites.math500 import math500, math500_all
 from suites.mbpp import mbpp
 from suites.mmlu import mmlu
 from suites.practice_choice import practice_choice
@@ -25,6 +26,8 @@ __all__ = [
     "gpqa_diamond",
     "humaneval",
     "livecodebench",
+    "math500",
+    "math500_all",
     "mbpp",
     "mmlu",
     "practice_choice",

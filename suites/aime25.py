@@ -1,10 +1,11 @@
 """AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
 
 The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is equality with
-the integer that harness/answers.py finds.
+the integer that harness/answers.py finds, or of the sum in the last box where that is none.
 Thirty questions are thirty clusters: one pass has a standard error of about nine points.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +14,13 @@ from inspect_ai import Task, task
 
 from harness.answers import integer
 from harness.errors import UserError
+from harness.expressions import boxed
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import OFFICIAL, Card, Prompt, Split
 from harness.task import as_task
 from suites.cards import card
+from suites.equality import compare
 from suites.fetch import Rows, fetch_rows, revision
 from suites.refusing import refusing
 
@@ -45,7 +48,7 @@ class Aime25:
 
     data: str | Path | None = None
     name: str = "aime25"
-    version: str = "1-A"
+    version: str = "2-A"
     dates: str = "2025-02"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
@@ -93,17 +96,40 @@ class Aime25:
         return replace(self, prompt=prompt)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by equality of integers; a leading zero makes no difference."""
+        """Grade a reply by equality of integers; a leading zero makes no difference.
+
+        A last box with a sum in it gets a second look; `look` in the metadata says which decided.
+        """
         if question.target is None:
             raise ValueError("a sealed question cannot be graded")
         gold, found = int(question.target), integer(reply)
         if found is None:
-            return Grade(0.0, None, f"No integer answer was found; the target is {gold}.")
+            return second_look(gold, reply)
         verdict = "equals" if found == gold else "differs from"
-        return Grade(float(found == gold), str(found), f"{found} {verdict} the target {gold}.")
+        said = f"{found} {verdict} the target {gold}."
+        return Grade(float(found == gold), str(found), said, {"look": "exact"})
 
 
 AIME25 = Aime25()
+
+_SUM = re.compile(
+    r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!]))+"
+)
+"""Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
+
+
+def second_look(gold: int, reply: str) -> Grade:
+    r"""Grade a reply whose last box holds no integer: `\boxed{\frac{140}{2}}` may still equal one.
+
+    EqualityError when the process that compares cannot be started.
+    """
+    content = boxed(reply)
+    if content and _SUM.fullmatch(content):
+        verdict = compare(str(gold), content)
+        if verdict.equal:
+            said = f"{content} equals the target {gold}."
+            return Grade(1.0, str(gold), said, {"look": verdict.look})
+    return Grade(0.0, None, f"No integer answer was found; the target is {gold}.")
 
 
 @task

@@ -1,0 +1,113 @@
+r"""Find the mathematical expression that a reply gives as its answer, or abstain.
+
+The rules are those of answers.py: the last `\boxed{}`, then the last "ANSWER: ..." line near the
+end, then, outside thinking, "the answer is ..." or a last sentence that concludes with a formula.
+Nothing is decided about it here: equality is suites/equality.py.
+"""
+
+import re
+
+from harness.reply_text import TAIL, after_thinking, answer_line, last_box, nothing
+
+_MATHS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.S)
+_ANSWER_IS = re.compile(r"\banswer[\s*_]*(?:is|equals|must be|would be|[:=])[\s*_:]*", re.I)
+_CONCLUDES = re.compile(
+    r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally)\b", re.I
+)
+_SECOND_THOUGHTS = re.compile(r"\b(?:wait|but|however|alternatively|hmm|check|verify|not)\b", re.I)
+_REMARK = re.compile(r"\s+\([A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$", re.S)
+_BETWEEN_BOXES = re.compile(
+    r"(?:[\s$,;&]|\\[(),; ]|\\text\{\s*(?:and|or)\s*\}|and\b|or\b|[a-z](?:_\w)?\s*=){1,40}"
+)
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+MOST_BOXES = 10
+
+
+def boxed(reply: str) -> str | None:
+    r"""Return what the reply's last box encloses, or None where there is none or it was cut off.
+
+    >>> boxed(r"\boxed{\frac{1}{2}}, so <think> \boxed{3}</think> \fbox{\text{(C)}}.")
+    '\\text{(C)}'
+    """
+    return after_thinking(reply, _box, nothing)
+
+
+def expression(reply: str) -> str | None:
+    r"""Return the LaTeX or text that the reply gives as its answer, or None.
+
+    >>> expression(r"Hence $\boxed{x = \frac12}$. Hope this helps"), expression("ANSWER: $3\\pi$")
+    ('x = \\frac12', '3\\pi')
+    >>> expression("The answer is $7$. Wait, that is wrong.")
+    """
+    return after_thinking(reply, _explicit, _prose)
+
+
+def boxed_list(reply: str) -> str | None:
+    r"""Return the last boxes of a reply as one list where commas or words alone part them.
+
+    For a question whose answer is a list; for any other the last box counts.
+
+    >>> boxed_list(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$."), boxed_list(r"\boxed{1}")
+    ('1,-2', None)
+    """
+    return after_thinking(reply, _boxes, nothing)
+
+
+def _boxes(said: str) -> str | None:
+    found, said = list[str](), said
+    box = last_box(said)
+    while box and box[0] and len(found) < MOST_BOXES:
+        found.append(box[0].strip())
+        said = said[: said.rfind(box[0], 0, box[1])]
+        said = said[: max(said.rfind("\\boxed"), said.rfind("\\fbox"))]
+        box = last_box(said)
+        if not box or not _BETWEEN_BOXES.fullmatch(said, box[1]):
+            break
+    return ",".join(reversed(found)) if len(found) > 1 else None
+
+
+def _box(said: str) -> str | None:
+    box = last_box(said)
+    return box[0].strip() if box and box[0] else None
+
+
+def _explicit(said: str) -> str | None:
+    return _box(said) if last_box(said) else answer_line(said, _value)
+
+
+def _value(text: str) -> str | None:
+    """Return the formula that a text begins with, or all of it without emphasis and remarks."""
+    box = last_box(text)
+    if box:
+        return box[0]
+    maths = _MATHS.match(text.strip(" *_`"))
+    if maths:
+        return next(group for group in maths.groups() if group is not None).strip()
+    plain = _REMARK.sub("", text.strip(" *_`")).strip(" *_`").removesuffix(".").strip()
+    return plain or None
+
+
+def _prose(said: str) -> str | None:
+    """Read "the answer is $x$" or "Therefore the sum is $x$." in the last lines, not taken back."""
+    tail = "\n".join([line for line in said[-TAIL:].splitlines() if line.strip()][-3:])
+    stated = list(_ANSWER_IS.finditer(tail))
+    if stated:
+        value = tail[stated[-1].end() :]
+        return None if _SECOND_THOUGHTS.search(value) else _value(_first_sentence(value))
+    for sentence in reversed(_SENTENCE_ENDS.split(tail)):
+        if _SECOND_THOUGHTS.search(sentence):
+            return None
+        maths = list(_MATHS.finditer(sentence))
+        if maths:
+            ends = not sentence[maths[-1].end() :].strip(" .!*")
+            concludes = ends and _CONCLUDES.match(sentence.lstrip(" *"))
+            return _value(maths[-1].group()) if concludes else None
+    return None
+
+
+def _first_sentence(text: str) -> str:
+    """Return the formula that the text begins with, or what comes before its first full stop."""
+    maths = _MATHS.match(text)
+    return maths.group() if maths else _SENTENCE_ENDS.split(text, maxsplit=1)[0]

@@ -1,0 +1,169 @@
+"""MATH-500: 500 problems of the MATH test set, answered with an expression.
+
+The answer is found by harness/expressions.py and compared by suites/equality.py. The paper trained
+on 300 of the problems and tested on 100, and did not publish which: the splits here are ours.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inspect_ai import Task, task
+
+from harness.errors import UserError
+from harness.expressions import boxed_list, expression
+from harness.records import Grade, Question
+from harness.rows import read_rows
+from harness.suite import Card, Split
+from harness.task import as_task
+from suites.cards import card
+from suites.equality import Equality, compare, is_list
+from suites.fetch import fetch_rows, refuse_duplicates, revision, sources
+from suites.refusing import refusing
+
+PROMPT = (
+    "Solve the following math problem efficiently and clearly.  The last line of your response "
+    "should be of the following format: 'Therefore, the final answer is: $\\boxed{ANSWER}$. I hope "
+    "it is correct' (without quotes) where ANSWER is just the final number or expression that "
+    "solves the problem. Think step by step before answering.\n\n"
+)
+"""huggingface/lighteval at 01e73a4, default_prompts.py, `math_500`; MATH itself has no prompt."""
+
+SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
+"""Questions of each split, taken in this order by the rank of the id's sha256."""
+
+COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Math500:
+    """The suite; `data` names a folder of local data (default: see suites/fetch.py)."""
+
+    data: str | Path | None = None
+    name: str = "math500"
+    version: str = "1-A"
+    dates: str = "2021-03"
+    splits: tuple[Split, ...] = ("train", "validation", "eval")
+    publishable: bool = True
+    needs_box: bool = False
+    image: str = ""
+
+    @property
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
+
+    @property
+    def data_revision(self) -> str:
+        """The local file's digest, or the pinned hub revision where there is no file."""
+        return revision("math500", self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the questions of a split in the file's order; UserError names a missing file."""
+        if split not in self.splits:
+            raise UserError(
+                f"Suite {self.name} has no {split!r} split; it has: {', '.join(self.splits)}."
+            )
+        every = questions(fetch_rows("math500", self.data), "MATH-500")
+        if len(self.splits) == 1:
+            return every
+        chosen = members(split, [question.id for question in every])
+        return [question for question in every if question.id in chosen]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of the hub's rows, or of rows like those of the local file.
+
+        UserError unless they are 500 rows with the hub's columns and ids that differ.
+        """
+        rows = [row for _, row in read_rows(path)]
+        if len(rows) != sources()["math500"].rows:
+            raise UserError(f"{path} has {len(rows)} rows; MATH-500 has 500.")
+        for number, row in enumerate(rows, start=1):
+            for column in COLUMNS:
+                if not str(row.get(column) or "").strip():
+                    raise UserError(f"{path}, row {number} has no `{column}`.")
+        return questions(rows, str(path))
+
+    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
+        """Grade a reply by equality of expressions; `look` in the metadata says what decided.
+
+        EqualityError when the process that compares cannot be started.
+        """
+        if question.target is None:
+            raise ValueError("a sealed question cannot be graded")
+        found = expression(reply)
+        if found is None:
+            return Grade(0.0, None, f"No answer was found; the target is {question.target}.")
+        verdict = compare(question.target, found)
+        several = boxed_list(reply) if not verdict.equal and is_list(question.target) else None
+        if several:  # each value in a box of its own
+            found, verdict = several, compare(question.target, several)
+        return Grade(
+            float(verdict.equal),
+            found[:SHOWN],
+            explanation(question.target, found[:SHOWN], verdict),
+            {"look": verdict.look},
+        )
+
+
+SHOWN = 200
+"""Characters of an answer that a grade shows."""
+
+
+def explanation(target: str, found: str, verdict: Equality) -> str:
+    """Return a sentence with both answers and what was said of them."""
+    if verdict.gave_up:
+        return f"math-verify came to no end on {found}, which therefore counts as wrong."
+    said = "equals" if verdict.equal else "differs from"
+    return f"{found} {said} the target {target}."
+
+
+MATH500 = Math500()
+MATH500_ALL = Math500(name="math500-all", splits=("eval",))
+
+
+@task
+@refusing
+def math500(
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
+) -> Task:
+    """MATH-500: 100 held-out competition problems, answered with an expression."""
+    return as_task(Math500(data=data), split=split, limit=limit, epochs=epochs)
+
+
+@task
+@refusing
+def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = None) -> Task:
+    """MATH-500: all 500 problems, answered with an expression."""
+    suite = Math500(data=data, name="math500-all", splits=("eval",))
+    return as_task(suite, limit=limit, epochs=epochs)
+
+
+def members(split: Split, ids: Sequence[str]) -> frozenset[str]:
+    """Return the ids of one split: consecutive ranks by sha256, train first."""
+    ranked = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    start = 0
+    for name, size in SIZES.items():
+        if name == split:
+            return frozenset(ranked[start : start + size])
+        start += size
+    raise UserError(f"MATH-500 has no {split!r} split.")
+
+
+def questions(rows: Sequence[Mapping[str, Any]], where: str) -> Sequence[Question]:
+    """Return the questions of rows in their order; UserError for an id that comes twice."""
+    return refuse_duplicates([_question(row) for row in rows], where)
+
+
+def _question(row: Mapping[str, Any]) -> Question:
+    path = str(row["unique_id"]).removeprefix("test/").removesuffix(".json")
+    return Question(
+        id=f"math500-{path.replace('/', '-')}",
+        text=PROMPT + str(row["problem"]).strip(),
+        kind="text",
+        target=str(row["answer"]).strip(),
+        topic=str(row["subject"]),
+        metadata={"level": row["level"]},
+    )
