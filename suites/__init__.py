@@ -26,6 +26,7 @@ from suites.math500 import MATH500, MATH500_ALL
 from suites.mbpp import MBPP
 from suites.mmlu import MMLU
 from suites.named import Suites
+from suites.rlpr import RLPR, RLPR_RULES
 
 SUITES: Mapping[str, Suite[Any]] = Suites(
     {
@@ -38,6 +39,8 @@ SUITES: Mapping[str, Suite[Any]] = Suites(
         "mbpp": MBPP,
         "bigcodebench": BIGCODEBENCH,
         "mmlu": MMLU,
+        "rlpr": RLPR,
+        "rlpr-rules": RLPR_RULES,
         "practice-integer": practice_integer.SUITE,
         "practice-choice": practice_choice.SUITE,
         "practice-code": practice_code.SUITE,

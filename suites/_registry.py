@@ -17,6 +17,7 @@ from suites.practice_choice import practice_choice
 from suites.practice_code import practice_code
 from suites.practice_composed import practice_composed
 from suites.practice_integer import practice_integer
+from suites.rlpr import rlpr
 
 IMPORTERS[NAME] = saturn_cassette
 
@@ -34,4 +35,5 @@ __all__ = [
     "practice_code",
     "practice_composed",
     "practice_integer",
+    "rlpr",
 ]
