@@ -25,6 +25,7 @@ from harness.rewards.items import RewardItem, Status
 from harness.spend import Spend
 from harness.workflow import MAX_STEPS, Malformed
 
+
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
     """How workflows are carried out."""
