@@ -118,6 +118,19 @@ def listed_arguments(listed: argparse.ArgumentParser) -> None:
     listed.add_argument("name", nargs="?", help="show one in full")
 
 
+def data_arguments(data: argparse.ArgumentParser) -> None:
+    """Add what `podium data` takes."""
+    actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
+    fetch = actions.add_parser("fetch", help="download what is pinned and not here yet")
+    fetch.add_argument("names", nargs="+", metavar="SUITE", help="suite names")
+    verify = actions.add_parser("verify", help="check what is here; download nothing")
+    verify.add_argument("names", nargs="*", metavar="SUITE", help="suite names (all)")
+    for action in (fetch, verify):
+        action.add_argument(
+            "--data", type=Path, metavar="DIR", help="folder of local data (PODIUM_DATA)"
+        )
+
+
 def pool_arguments(pooled: argparse.ArgumentParser) -> None:
     """Add what `podium workers` takes."""
     pooled.add_argument("--pool", default="rehearsal", help="pool name or .toml file (rehearsal)")

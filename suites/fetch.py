@@ -20,7 +20,7 @@ from suites.hub import cached_rows, hub_rows, refusal
 from suites.row_files import Rows, parsed_rows
 
 SOURCES = Path(__file__).parent / "sources.toml"
-DATA = Path(__file__).parent.parent / "../shared/data"
+DATA = Path(__file__).resolve().parents[2] / "shared/data"
 """Where the data lies beside a checkout; PODIUM_DATA names another folder."""
 
 
@@ -47,6 +47,8 @@ class Source(BaseModel):
     """A file of that dataset, read as it is in place of a split."""
     url: str | None = None
     """Where the very file can be downloaded, by `podium data fetch`."""
+    instead_of: str | None = None
+    """Another table whose questions this one has too: one of the two will do."""
     columns: tuple[str, ...] = ()
     """Columns that every row must have; a missing one is named."""
 

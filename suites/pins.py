@@ -12,13 +12,17 @@ from suites.practice import PracticeSuite
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
     """Return the tables of a suite: NAME and NAME-..., or those of its release.
 
-    None where the questions are generated.
+    A suite NAME-... without any reads those of NAME. None where the questions are generated.
     """
     if isinstance(suite, PracticeSuite):
         return ()
     if isinstance(suite, LiveCodeBench):
         return suite.release.files
-    return tuple(name for name in sources() if owner(name) == suite.name)
+    tables = {name: owner(name) for name in sources()}
+    name = suite.name
+    while name and name not in tables.values():
+        name = name.rpartition("-")[0]
+    return tuple(table for table, suite_name in tables.items() if name and suite_name == name)
 
 
 def owner(source: str) -> str | None:

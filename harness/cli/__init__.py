@@ -50,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("redact", grading.redact_command, arguments.redact_arguments),
         ("regrade", grading.regrade_command, arguments.regrade_arguments),
         ("suites", showing.suites_command, arguments.listed_arguments),
+        ("data", showing.data_command, arguments.data_arguments),
         ("systems", showing.systems_command, arguments.listed_arguments),
         ("workers", showing.workers_command, arguments.pool_arguments),
         ("doctor", showing.doctor_command, arguments.doctor_arguments),

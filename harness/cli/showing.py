@@ -10,8 +10,22 @@ def suites_command(args: argparse.Namespace) -> int:
     """List the suites, or print one suite's card."""
     from harness.listing import show_suites
 
-    print(show_suites(catalogue().suites, args.name))
+    known = catalogue().suites
+    if args.name is None or args.name not in known:
+        print(show_suites(known, args.name))
+        return 0
+    from suites.pins import pins_of
+
+    print(show_suites(known, args.name, pins_of(known[args.name])))
     return 0
+
+
+def data_command(args: argparse.Namespace) -> int:
+    """Fetch the questions that suites pin, or verify what is here."""
+    from suites import data_checks, data_downloads
+
+    act = data_downloads.fetch if args.action == "fetch" else data_checks.verify
+    return act(args.names, args.data)
 
 
 def systems_command(args: argparse.Namespace) -> int:
