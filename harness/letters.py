@@ -40,16 +40,20 @@ _ENDS = (
     r"|,?\s+(?:because|since|as|which|not)\b)"
 )
 """What may follow a letter that is an answer: not a word ("A function") and not a second letter."""
-_TOO = r"(?![)\]}]?\s*(?:[,/&]|\bor\b|\band\b)\s*(?:(?:option|choice)\s+)?[(\[{]?[A-Z]\b)"
-_CHOICE = re.compile(rf"(?:(?:option|choice)\s+)?[(\[{{]?([A-D]){_TOO}{_ENDS}")
+_TOO = (
+    r"(?![)\]}]?\s*(?:[,/&]|\bor\b|\band\b)\s*(?:(?i:option|choice)\s+)?[(\[{]?[A-Z]\b)"
+    r"(?![)\]}]?\s*[.;:]?\s*[(\[{]?[A-D]\s*(?:[.;)\]}]|$))"
+)
+"""A second letter: `A or B`, `(A)(B)`, `A; B; C`."""
+_CHOICE = re.compile(rf"(?:(?i:option|choice)\s+)?[(\[{{]?([A-D]){_TOO}{_ENDS}")
 _OTHERWISE = re.compile(
-    r"(?:(?:both|either|neither|options?|choices?)\s+)*[(\[{]?[A-Z][)\]}]?"
+    r"(?:(?i:both|either|neither|options?|choices?)\s+)*[(\[{]?[A-Z][)\]}]?"
     r"(?:\s*$|[.?!]|\s*(?:[,/&]|\b(?:or|and|nor|to)\b)\s*[(\[{]?[A-Z]\b)"
 )
 """Letters, but none that could be read: E, or A or B."""
 _SAYS = re.compile(r"(?:answer|choice|option)[\s*_`]*(?:is|:)", re.I)
 _ANSWER_IS = re.compile(
-    r"\b(?i:answer|choice|option)(?:\s+is|\s*:)\s*:?\s*(?:(?:option|choice)\s+)?[(\[]?([A-D])"
+    r"\b(?i:answer|choice|option)(?:\s+is|\s*:)\s*:?\s*(?:(?i:option|choice)\s+)?[(\[]?([A-D])"
     rf"{_TOO}{_ENDS}"
 )
 _ANSWER_IS_HAN = re.compile(
