@@ -17,7 +17,7 @@ from suites.practice_choice import practice_choice
 from suites.practice_code import practice_code
 from suites.practice_composed import practice_composed
 from suites.practice_integer import practice_integer
-from suites.rlpr import rlpr
+from suites.rlpr import rlpr, rlpr_rules
 
 IMPORTERS[NAME] = saturn_cassette
 
@@ -36,4 +36,5 @@ __all__ = [
     "practice_composed",
     "practice_integer",
     "rlpr",
+    "rlpr_rules",
 ]

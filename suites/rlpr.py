@@ -167,17 +167,22 @@ RLPR_RULES = Rlpr(part="rules")
 @task
 @refusing
 def rlpr(
-    split: Split = "eval",
-    part: Part = "all",
-    limit: int | None = None,
-    epochs: int = 1,
-    data: str | None = None,
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
-    """RLPR: short answers on all subjects; `part=rules` leaves out what only a model can judge."""
-    suite = Rlpr(part=part, data=data)
+    """RLPR: short answers on all subjects; needs --model-role grader=PROVIDER/MODEL."""
+    suite = Rlpr(data=data)
     made = as_task(suite, split=split, limit=limit, epochs=epochs)
     made.setup = judge_required(suite, pick(suite, split, limit))
     return made
+
+
+@task
+@refusing
+def rlpr_rules(
+    split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
+) -> Task:
+    """RLPR without what only a model can judge."""
+    return as_task(Rlpr("rules", data), split=split, limit=limit, epochs=epochs)
 
 
 @lru_cache(maxsize=2)
