@@ -110,7 +110,8 @@ def first_look(target: str, answer: str) -> bool | None:
     numbers = rational(short_gold), rational(short_said)
     if numbers[0] is not None and numbers[1] is not None:
         return _same_number(numbers[0], numbers[1], short_said)
-    return False if _cannot_be(gold, said) else None
+    named = target.lstrip().startswith("\\text{") and gold.isalpha()  # a word or a choice
+    return False if named or _cannot_be(gold, said) else None
 
 
 @lru_cache(maxsize=4096)
