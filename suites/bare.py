@@ -1,6 +1,6 @@
 """What a question asks, without the instruction that its suite puts around it.
 
-For finding one question in two suites, whatever the instruction, and whatever the order of options.
+For finding one question in two suites, whatever the instruction around it.
 """
 
 import re
@@ -21,20 +21,18 @@ INSTRUCTIONS = (
 
 _CONTEST = re.compile(r".*### Question:\n(.*)\n\n### Format: .*", re.S)
 _FIRST_OPTION = "\n\nA) "
+_TESTS = mbpp.PROMPT.partition("{text}")[2].partition("{tests}")[0]
+"""What stands between an MBPP problem and its tests, which are left out with it."""
 
 
 def bare(question: Question) -> str:
-    """Return the question itself; a choice's options follow it in alphabetical order.
-
-    Options belong to the question: "Which of these is true?" is asked with many.
-    """
+    """Return the question itself; of a choice without its options, of MBPP without its tests."""
     text = rlpr_rows.asked(question)
     contest = _CONTEST.fullmatch(text)
     if contest:
         return contest.group(1).strip()
     for instruction in INSTRUCTIONS:
         text = text.strip().removeprefix(instruction).removesuffix(instruction)
-    printed = question.metadata.get("choices", ())
-    if question.kind == "choice" and printed:
-        text = "\n".join((text.rpartition(_FIRST_OPTION)[0], *sorted(map(str, printed))))
-    return text.strip()
+    if question.kind == "choice" and _FIRST_OPTION in text:
+        text = text.rpartition(_FIRST_OPTION)[0]
+    return text.partition(_TESTS)[0].strip()

@@ -18,10 +18,9 @@ from harness.suite import Split, Suite
 from harness.task import pick
 
 _PARTS = re.compile(
-    r"[^\W_]+|(?<=[\w)}\]])-(?=[\w({\[\\])"
-    r"|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
+    r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
 )
-"""A word or a number, a minus between two terms, or a sign that is no punctuation."""
+"""A word or a number, a minus before a term, or a sign that is no punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +95,53 @@ def overlaps(
     asked: dict[str, list[tuple[str, str]]] = {}
     for exam in exams:
         for question in exam.questions.values():
-            digest = question_digest(bare(question))
-            asked.setdefault(digest, []).append((exam.suite.name, question.id))
+            for key in _is(question, bare):
+                asked.setdefault(key, []).append((exam.suite.name, question.id))
     return [
         Shared(exam.suite.name, question.id, name, id)
         for exam in training
         for question in exam.questions.values()
-        for name, id in asked.get(question_digest(bare(question)), ())
+        for key in _resembles(question, bare)
+        for name, id in asked.get(key, ())
     ]
+
+
+def _is(question: Question, bare: Bare) -> tuple[str, ...]:
+    """Return what a question is known by: a choice by its options too, and as an open question."""
+    stem = bare(question)
+    if question.kind != "choice":
+        return (f"open {question_digest(stem)}",)
+    return (
+        f"choice {question_digest(_with_options(question, stem))}",
+        f"stem {question_digest(stem)}",
+    )
+
+
+def _resembles(question: Question, bare: Bare) -> tuple[str, ...]:
+    """Return what another question is known by if it is this one.
+
+    Two choices with one stem and other options are two questions ("Which of these is true?"); a
+    choice and an open question with one stem are the same.
+    """
+    stem = bare(question)
+    if question.kind != "choice":
+        return (f"open {question_digest(stem)}", f"stem {question_digest(stem)}")
+    return (
+        f"choice {question_digest(_with_options(question, stem))}",
+        f"open {question_digest(stem)}",
+    )
+
+
+def _with_options(question: Question, stem: str) -> str:
+    options = question.metadata.get("choices", ())
+    return "\n".join((stem, *sorted(normal_text(str(option)) for option in options)))
+
+
+def without_shared(training: Exam, exams: Iterable[Exam], bare: Bare = whole_text) -> Exam:
+    """Return what may teach: an exam without the questions that other exams ask."""
+    shared = {found.question for found in overlaps([training], exams, bare)}
+    left = {id: asked for id, asked in training.questions.items() if id not in shared}
+    return Exam(training.suite, left)
 
 
 def refuse_overlap(
