@@ -75,6 +75,10 @@ bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
 bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"
 	PYTHONPATH=tests $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)
 
+.PHONY: trainers
+trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
+	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)
+
 .PHONY: clean
 clean: ## Remove the environment, caches and the demo's output
 	rm -rf $(VENV) $(OUT) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
