@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError, ValidationInfo
 
 from harness.errors import UserError
 from harness.suite import OFFICIAL, Prompt
@@ -54,10 +54,17 @@ def task_name(suite: str, system: str, purpose: str = "eval") -> str:
 
 
 def _of_each_suite(stored: object, info: ValidationInfo) -> object:
-    """Return the one number of an older file once per suite."""
-    if not isinstance(stored, int):
+    """Return the one number of an older file once per suite; ValueError for a suite without one."""
+    suites: Mapping[str, str] = info.data.get("suite_versions", {})
+    if isinstance(stored, int):
+        return dict.fromkeys(suites, stored)
+    if not isinstance(stored, Mapping):
         return stored
-    return dict.fromkeys(info.data.get("suite_versions", ()), stored)
+    named = cast(Mapping[str, object], stored)
+    lacking = suites.keys() - named.keys()
+    if lacking:
+        raise ValueError(f"it has none for {min(lacking)}")
+    return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class Experiment:
     limit: int | None
     suite_versions: Mapping[str, str]
     data_revisions: Mapping[str, str]
-    epochs: Annotated[Mapping[str, int], BeforeValidator(_of_each_suite)]
+    epochs: Annotated[Mapping[str, PositiveInt], BeforeValidator(_of_each_suite)]
     """Suite -> how often each question is asked; older files hold one number for all suites."""
     entries: tuple[Entry, ...]
     prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])

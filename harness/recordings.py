@@ -53,7 +53,8 @@ def refuse_unrecorded(
         if lost:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
-                f"({lost[0]} is the first): name the suite that was recorded."
+                f"({lost[0]} is the first): name the suite that was recorded, in "
+                "the prompt that it was asked in."
             )
 
 

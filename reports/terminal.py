@@ -1,6 +1,7 @@
 """The comparison as plain text for a terminal: 120 columns, no colour, the essential columns."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from reports.blocks import (
     avg_at,
@@ -53,13 +54,19 @@ def _tries(block: Sequence[Row]) -> list[str]:
     if len(asked) == 1:
         return [f"acc: {avg_at(block)}, the mean over epochs; intervals are clustered by question"]
     each = ", ".join(f"{row.system} avg@{row.epochs}" for row in block)
-    return [f"acc: the mean over epochs, clustered by question: {each}"]
+    return wrap(
+        f"acc: the mean over epochs, clustered by question: {each}", WIDTH, break_on_hyphens=False
+    )
 
 
 def _unparsed(block: Sequence[Row]) -> list[str]:
     """Say in how many graded replies no answer was found; they count as wrong."""
     each = ", ".join(f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed)
-    return [f"graded wrong, no answer found: {each}"] if each else []
+    return (
+        wrap(f"graded wrong, no answer found: {each}", WIDTH, break_on_hyphens=False)
+        if each
+        else []
+    )
 
 
 def _pace(block: Sequence[Row]) -> list[str]:

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from toy import CONTROLS, Toy, calls, toy_pool, toy_run
 from toy_exams import PromptedToy, asked, samples
 
+import suites._registry
 from baselines.oracle_plans import make_plans
 from harness.cli import main
 from harness.errors import UserError
@@ -19,6 +21,8 @@ from harness.experiment import FILE, read_experiment
 from harness.extent import without_prompt
 from harness.records import Question
 from harness.regrade import regrade_dir
+from harness.suite import Prompted
+from suites import SUITES
 from suites.aime25 import PREFIX, Aime25, aime25
 from suites.fetch import data_folder
 from suites.openings import FILE as DIARY
@@ -75,12 +79,20 @@ def test_an_unknown_prompt_is_answered_with_the_known_ones() -> None:
         aime25(prompt="own")  # pyright: ignore[reportArgumentType] - as from a command line
 
 
+def test_every_suite_with_several_prompts_is_an_inspect_task_that_takes_one() -> None:
+    several = [name for name, suite in SUITES.items() if isinstance(suite, Prompted)]
+    assert "aime25" in several
+    for name in several:
+        made = getattr(suites._registry, name.replace("-", "_"))
+        assert "prompt" in signature(made).parameters, name
+
+
 def test_suites_without_the_paper_s_words_are_named_in_one_sentence() -> None:
-    suites = [Toy(), PromptedToy()]
-    assert without_prompt(suites, None) == without_prompt(suites, "official") == ""
+    both = [Toy(), PromptedToy()]
+    assert without_prompt(both, None) == without_prompt(both, "official") == ""
     said = "No paper prompt is known for toy: asked with the official one."
-    assert without_prompt(suites[:1], "paper") == said
-    assert without_prompt(suites[1:], "paper") == ""
+    assert without_prompt(both[:1], "paper") == said
+    assert without_prompt(both[1:], "paper") == ""
 
 
 def test_run_says_which_suites_have_no_paper_prompt(

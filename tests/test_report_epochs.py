@@ -48,6 +48,17 @@ def test_rows_with_other_epochs_are_told_apart(tmp_path: Path) -> None:
     assert said in report(tmp_path).text
 
 
+def test_a_long_list_of_systems_is_wrapped_and_not_cut(tmp_path: Path) -> None:
+    mute = Crew(clerk=lambda heard: "no idea")
+    names = [f"single:clerk-number-{n}-with-a-name" for n in range(5)]
+    for name in names:
+        sit(tmp_path / "logs", name, steps("clerk"), mute)
+    text = report(tmp_path).text
+    told = " ".join(text.partition("no answer found: ")[2].split())
+    assert told.startswith(", ".join(f"{name} 4" for name in names))
+    assert max(map(len, text.splitlines())) <= 120
+
+
 def test_one_epoch_needs_no_word_on_it(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage")
     assert "avg@" not in report(tmp_path).text

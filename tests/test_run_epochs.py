@@ -117,6 +117,26 @@ def test_an_older_experiment_with_one_number_for_all_suites_can_be_resumed(
         toy_run(log_dir, epochs=1)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "reason"),
+    [
+        pytest.param({}, "it has none for toy", id="none"),
+        pytest.param({"toy": 0}, "field epochs.toy", id="zero"),
+        pytest.param("2", "field epochs", id="no-table"),
+    ],
+)
+def test_an_experiment_with_damaged_epochs_is_named(
+    tmp_path: Path, epochs: object, reason: str
+) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir)
+    toy_run(log_dir, limit=1)
+    stored = json.loads((log_dir / FILE).read_bytes())
+    (log_dir / FILE).write_text(json.dumps({**stored, "epochs": epochs}))
+    with pytest.raises(UserError, match=reason):
+        toy_run(log_dir)
+
+
 def test_the_best_single_worker_is_chosen_in_one_epoch(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
