@@ -43,7 +43,7 @@ def _fetched(item: Item, data: str | Path | None, refused: list[UserError]) -> l
             continue
         if here.state == "absent":
             try:
-                _get(sources()[name], data)
+                get(sources()[name], data)
                 here = look(name, data)
             except UserError as error:
                 refused.append(error)
@@ -52,7 +52,7 @@ def _fetched(item: Item, data: str | Path | None, refused: list[UserError]) -> l
     return found
 
 
-def _get(source: Source, data: str | Path | None) -> None:
+def get(source: Source, data: str | Path | None) -> None:
     """Download one source; UserError says why not, and which file to put where."""
     path = data_folder(data) / source.file
     if source.url:
