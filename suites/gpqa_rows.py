@@ -1,8 +1,9 @@
 """The rows of GPQA-Diamond, opened in memory only: archive, local CSV, or the hub's gated set.
 
 The authors ask that no example appears in plain text where a crawler may find it. So nothing is
-written here, and no message or exception quotes a cell: errors of decoders, which hold what they
-decode, are not chained. Not here: questions and prompts (gpqa_diamond.py).
+written here (the hub's client keeps its copy in its own cache, as for every gated set), and no
+message or exception quotes a cell: errors of decoders, which hold what they decode, are not
+chained. Not here: questions and prompts (gpqa_diamond.py).
 """
 
 import csv
@@ -11,20 +12,19 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from harness.errors import UserError
 from harness.rows import read_rows
 from suites.fetch import Rows, Source, checked_rows, data_folder, local_bytes, sources
+from suites.hub import hub_file, refusal
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
 
 MEMBER = "dataset/gpqa_diamond.csv"
-HUB_FILE = "gpqa_diamond.csv"
 
 PASSWORD = "deserted-untie-orchid"
 """As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
@@ -51,7 +51,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
 def official_revision(data: str | Path | None = None) -> str:
     """Return what pins `official_rows`: the CSV's digest, in the archive or not, or the hub's."""
     if _here(ARCHIVE, data) or _here(CSV, data):
-        return f"{HUB_FILE}@sha256:{sources()[CSV].sha256[:12]}"
+        return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
     return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
 
 
@@ -76,26 +76,6 @@ def whole_rows(rows: Rows, where: str) -> Rows:
             raise UserError(f"{where} has the {ID} {row[ID]!r} twice.")
         seen.add(row[ID])
     return rows
-
-
-def refused_by_hub(error: Exception, data: str | Path | None = None) -> UserError:
-    """Return what to do about an error of the hub's client: accept the terms, go online, or copy.
-
-    `error` is what huggingface_hub raises; a refusal of access is its RepositoryNotFoundError, of
-    which GatedRepoError is one.
-    """
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    hub, folder = sources()[ARCHIVE].hub, data_folder(data)
-    files = " or ".join(str(folder / sources()[name].file) for name in (ARCHIVE, CSV))
-    otherwise = f"put the authors' file at {files} (PODIUM_DATA names another folder)."
-    if isinstance(error, RepositoryNotFoundError):
-        return UserError(
-            f"{hub} is gated: accept its terms at https://huggingface.co/datasets/{hub} and set "
-            f"HF_TOKEN, or {otherwise}"
-        )
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-    return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}")
 
 
 def _here(name: str, data: str | Path | None) -> bool:
@@ -143,15 +123,19 @@ def _read(content: bytes) -> Rows | None:
 
 
 def _hub_bytes(source: Source, data: str | Path | None) -> bytes:
-    # Needed only where there is no local file; its types are partial.
-    import huggingface_hub
-
-    download = cast(Callable[..., str], cast(Any, huggingface_hub).hf_hub_download)
+    hub = str(source.hub)
     try:
-        path = download(source.hub, HUB_FILE, repo_type="dataset", revision=source.revision)
-        return Path(path).read_bytes()
+        return hub_file(hub, str(source.hub_file), source.revision).read_bytes()
     except Exception as error:  # offline, gated, no such revision, a full disk
-        raise refused_by_hub(error, data) from error
+        raise refusal(error, hub, _by_hand(data)) from error
+
+
+def _by_hand(data: str | Path | None) -> str:
+    files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
+    return (
+        "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
+        f"{files} (PODIUM_DATA names another folder)"
+    )
 
 
 def _refuse_incomplete(row: dict[str, object], where: str) -> None:
@@ -161,13 +145,6 @@ def _refuse_incomplete(row: dict[str, object], where: str) -> None:
         value = row[column]
         if not (isinstance(value, str) and value.strip()):
             raise UserError(f"{where}: its {column!r} is empty or no text.")
-    if _text(row, RIGHT) in _texts(row, WRONG):
+    right, *wrong = (str(row[column]).strip() for column in (RIGHT, *WRONG))
+    if right in wrong:
         raise UserError(f"{where}: its {RIGHT!r} is also one of the incorrect ones.")
-
-
-def _text(row: dict[str, object], column: str) -> str:
-    return str(row[column]).strip()
-
-
-def _texts(row: dict[str, object], columns: Iterable[str]) -> set[str]:
-    return {_text(row, column) for column in columns}

@@ -189,6 +189,13 @@ def test_two_real_questions_in_four_epochs_are_scored_by_the_moved_letter(privat
     assert (log.eval.metadata or {})["podium"]["publishable"] is False
 
 
+def test_the_task_asks_four_times_unless_told_and_says_which_prompt_it_uses() -> None:
+    usual, told = gpqa_diamond(limit=1), gpqa_diamond(limit=1, epochs=1, prompt="paper")
+    assert (usual.epochs, told.epochs) == (4, 1)
+    prompts = [(task.metadata or {})["podium"]["prompt"] for task in (usual, told)]
+    assert prompts == ["official", "paper"]
+
+
 def test_a_worker_is_sent_each_order_of_a_real_question_once(private: Path) -> None:
     sent = list[int]()
 

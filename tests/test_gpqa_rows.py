@@ -17,7 +17,7 @@ import pytest
 from harness.errors import UserError
 from suites.fetch import sources
 from suites.gpqa_diamond import GpqaDiamond
-from suites.gpqa_rows import ARCHIVE, HUB_FILE, official_revision
+from suites.gpqa_rows import ARCHIVE, official_revision
 
 SECRET = "xylograph"
 """Stands in every cell; no message may have it."""
@@ -233,19 +233,20 @@ def test_a_gated_set_without_a_token_says_where_to_accept_and_which_file_will_do
     hub: Hub, tmp_path: Path
 ) -> None:
     hub.gated = True
-    assert loaded(tmp_path, hub.url) == (
-        "Idavidrein/gpqa is gated: accept its terms at "
-        "https://huggingface.co/datasets/Idavidrein/gpqa and set HF_TOKEN, or put the authors' "
-        f"file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or "
-        f"{tmp_path}/data/gpqa/gpqa_diamond.csv (PODIUM_DATA names another folder)."
+    said = loaded(tmp_path, hub.url)
+    assert said.startswith(
+        "Idavidrein/gpqa is gated: accept the terms on the hub's page of Idavidrein/gpqa and set "
+        "HF_TOKEN, or run `podium data fetch gpqa-diamond`"
     )
-    assert hub.asked[0].endswith(f"/{sources()[ARCHIVE].revision}/{HUB_FILE}")
+    assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
+    assert hub.asked[0].endswith(f"/{sources()[ARCHIVE].revision}/gpqa_diamond.csv")
 
 
 def test_offline_without_a_copy_the_message_says_which_file_to_put_where(tmp_path: Path) -> None:
     said = loaded(tmp_path, "http://127.0.0.1:9", HF_HUB_OFFLINE="1")
     assert said.startswith("Idavidrein/gpqa cannot be loaded (")
-    assert f"go online once, or put the authors' file at {tmp_path}/data/gpqa/" in said
+    assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
+    assert "go online once, or run `podium data fetch gpqa-diamond`" in said
     assert "\n" not in said
 
 
@@ -266,3 +267,9 @@ def test_hub_rows_that_drifted_name_the_column(hub: Hub, tmp_path: Path) -> None
     hub.content = as_csv(drifted)
     where = f"Idavidrein/gpqa at {sources()[ARCHIVE].revision}"
     assert loaded(tmp_path, hub.url) == f"{where}, row 1 has no column 'High-level domain'."
+
+
+def test_a_hub_file_that_is_no_text_is_refused_without_its_bytes(hub: Hub, tmp_path: Path) -> None:
+    hub.content = as_csv([row("r1")]) + f"{SECRET} \u00e4".encode("latin-1")
+    where = f"Idavidrein/gpqa at {sources()[ARCHIVE].revision}"
+    assert loaded(tmp_path, hub.url) == f"{where} cannot be read as CSV in UTF-8."
