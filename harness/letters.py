@@ -32,7 +32,7 @@ _LABEL = re.compile(
     r"[\s*_#>`'\"\u2018\u201c-]*(?:(?:so|thus|therefore|hence),?\s+)?(?:(?:the|my)\s+)?"
     rf"(?:(?:final|correct|best|right)\s+)?(?:{'|'.join(LABELS)})"
     r"[\s*_`]*(?:is[\s*_`]*)?(?:[:=]|$)[\s*_`]*"
-    r"|\s*<answer>",
+    r"|[\s*_]*<answer>",
     re.I,
 )
 _ENDS = (
@@ -67,7 +67,8 @@ _TAKEN_BACK = re.compile(
     re.I,
 )
 _ONLY = re.compile(r"(?:(?i:option|choice)\s+)?[(\[{]?([A-Da-d])[)\]}]?[.:]?")
-_BOLD = re.compile(r"(?m)^\s*\*\*[(\[]?([A-D])[)\]]?[.:]?\*\*[.:]?\s*$")
+_BOLD = re.compile(r"\s*\*\*[(\[]?([A-D])[)\]]?[.:]?\*\*[.:]?\s*")
+_PLEASANTRY = re.compile(r"\s*(?:I )?(?:hope (?:this|that|it)|let me know|feel free)\b", re.I)
 _SEVERAL_BOXES = re.compile(
     r"\\boxed\s*\{[^{}]{0,40}\}(?:[\s$,;/&]|\bor\b|\band\b){0,20}\\boxed\s*\{"
 )
@@ -195,9 +196,12 @@ def _in_prose(said: str) -> str | None:
 
 def _nothing_else(tail: str) -> str | None:
     """Read a reply that is a letter only, or that ends in the only line which is a bold letter."""
-    whole = tail.strip()
+    lines = [line for line in tail.splitlines() if line.strip()]
+    while lines and _PLEASANTRY.match(lines[-1]):
+        lines.pop()
+    whole = "\n".join(lines).strip()
     only = _ONLY.fullmatch(without_markup(whole)) if len(whole) < 40 else None
     if only:
         return only.group(1).upper()
-    bold = list(_BOLD.finditer(tail)) if "**" in tail else []
-    return bold[0].group(1) if len(bold) == 1 and not tail[bold[0].end() :].strip() else None
+    bold = [found for line in lines if (found := _BOLD.fullmatch(line))] if "**" in whole else []
+    return bold[0].group(1) if len(bold) == 1 and _BOLD.fullmatch(lines[-1]) else None
