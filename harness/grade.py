@@ -20,7 +20,7 @@ from harness.errors import UserError
 from harness.progress import progress_line, tick
 from harness.records import EMPTY, Grade, Question
 from harness.rows import read_rows
-from harness.suite import Suite
+from harness.suite import LeavesOut, Suite
 from harness.verdicts import LINE, Made, Verdict, VerdictFile, opened_verdicts
 
 ADDED = ("official", "fragile", "errata")
@@ -125,12 +125,19 @@ def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]
             first = first or reply
     if first:
         raise UserError(
-            f"{replies}, line {first.line}: {suite.name} has no question {first.question!r} "
+            f"{replies}, line {first.line}: {_not_asked(suite, first.question)} "
             f"({unknown} of {total} replies are to questions that are not there)."
         )
     if not total:
         raise UserError(f"{replies} holds no replies.")
     return total
+
+
+def _not_asked(suite: Suite[Any], question: str) -> str:
+    why = suite.left_out.get(question) if isinstance(suite, LeavesOut) else None
+    if why:
+        return f"{suite.name} does not ask {question!r}, because {why}"
+    return f"{suite.name} has no question {question!r}"
 
 
 def _replies(path: Path) -> Generator[_Reply]:

@@ -124,6 +124,16 @@ class NeedsPackages(Protocol):
 
 
 @runtime_checkable
+class LeavesOut(Protocol):
+    """A suite that does not ask all questions of its benchmark."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The ids of questions that `load` leaves out, and why: `it downloads a file`."""
+        ...
+
+
+@runtime_checkable
 class Varied(Protocol):
     """A suite that puts a question differently in each epoch: its choices in another order."""
 

@@ -71,6 +71,11 @@ class BigCodeBench:
         return card(self.name)
 
     @property
+    def left_out(self) -> Mapping[str, str]:
+        """The tasks that cannot run here, and why."""
+        return skipped()
+
+    @property
     def data_revision(self) -> str:
         """The local file's digest, or the pinned hub revision where there is no file."""
         return revision(NAME, self.data)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from checked_help import fenced, grades, needs_data, wrong
 
+from harness.cli import main
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box, SandboxError
@@ -145,3 +146,15 @@ def test_rows_that_are_none_of_bigcodebench_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=said):
         mine(tmp_path, **changes)
+
+
+@DATA
+def test_a_reply_to_a_task_that_is_not_asked_is_refused_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"question_id": "BigCodeBench/101", "reply": ""}\n')
+    words = ["grade", "--suite", "bigcodebench", "--replies", str(replies)]
+    assert main([*words, "--out", str(tmp_path / "out.jsonl")]) == 2
+    said = "bigcodebench does not ask 'BigCodeBench/101', because it downloads the Boston housing"
+    assert said in capsys.readouterr().err
