@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.logs import RunFacts
 from harness.pool_file import Label
+from harness.records import GRADER
 from harness.sittings import Sitting
 from harness.suite import OFFICIAL, Prompt
 from harness.totals import SystemTotals, system_totals
@@ -74,7 +75,7 @@ class Row:
     dates: str
     knowledge_cutoff: str
     config: str
-    """JSON: model and generation config of every worker that was called."""
+    """JSON: model and generation config of every worker that was called, a grader included."""
     args: str
     """JSON: the system's arguments."""
     seed: int
@@ -223,6 +224,7 @@ def _described(sitting: Sitting, totals: SystemTotals) -> Row:
     """Return a row's identity and counts, its figures unknown."""
     facts = sitting.facts
     called = sorted({call.role for call in sitting.calls} & facts.workers.keys())
+    solving = [role for role in called if role != GRADER]
     return Row(
         suite=facts.suite,
         suite_version=facts.suite_version,
@@ -238,7 +240,7 @@ def _described(sitting: Sitting, totals: SystemTotals) -> Row:
         n_unparsed=totals.n_unparsed,
         split=facts.split,
         dates=facts.dates,
-        knowledge_cutoff=_cutoffs(facts, called),
+        knowledge_cutoff=_cutoffs(facts, solving),
         config=_json({role: _identity(sitting, role) for role in called}),
         args=_json(arguments_of(facts)),
         seed=facts.seed,
@@ -252,11 +254,11 @@ def _described(sitting: Sitting, totals: SystemTotals) -> Row:
     )
 
 
-def _cutoffs(facts: RunFacts, called: Sequence[str]) -> str:
-    """Return the knowledge cutoff of each real model that was called; ours have none."""
+def _cutoffs(facts: RunFacts, solving: Sequence[str]) -> str:
+    """Return the knowledge cutoff of each real model that took part; our own have none."""
     if facts.label == "rehearsal":
         return ""
-    return "; ".join(f"{role}: {facts.workers[role].knowledge_cutoff}" for role in called)
+    return "; ".join(f"{role}: {facts.workers[role].knowledge_cutoff}" for role in solving)
 
 
 def _identity(sitting: Sitting, role: str) -> dict[str, object]:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from harness.errors import UserError
 from harness.experiment import FILE, read_experiment
 from harness.judges import refuse_judged_plans
 from harness.sittings import read_sittings
+from harness.totals import system_totals
 from reports.tables import build_rows
 
 BOTH: dict[str, Any] = {"more": (VariedToy(),), "suites": ("toy", "varied"), "limit": 2}
@@ -184,3 +186,21 @@ def test_questions_that_only_a_model_can_judge_are_refused_where_the_pool_has_no
     with pytest.raises(UserError, match=r"add a \[grader\] table"):
         toy_run(log_dir, JudgedToy(), limit=2)
     assert not log_dir.exists()
+
+
+def test_a_pool_s_grader_judges_every_epoch_and_costs_no_system_anything(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    pool = toy_pool(log_dir)
+    grader = f'[grader]\nmodel = "toy/bob"\nargs = {{ notes = "{log_dir}" }}\n'
+    pool.write_text(f"{pool.read_text()}\n{grader}")
+    assert toy_run(log_dir, JudgedToy(), limit=2, epochs=2).finished
+    assert Counter(calls(log_dir)) == {
+        f"{who} eval-{n}": 2 for who in ("ada", "bob") for n in range(2)
+    }
+    ((sitting,), _) = read_sittings([log_dir])
+    found = system_totals(sitting)
+    assert (found.n_graded, found.calls, found.usd) == (4, 1, Decimal("0.01"))
+    assert found.usd_grading == 4 * Decimal("0.01")
+    (row,) = build_rows([sitting])
+    assert (row.accuracy, row.knowledge_cutoff) == (1.0, "ada: unknown")
+    assert set(json.loads(row.config)) == {"ada", "grader"}

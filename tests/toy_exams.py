@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from inspect_ai.log import EvalSample, list_eval_logs, read_eval_log
+from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 from toy import Toy
 
-from harness.records import Grade, Question
+from harness.records import GRADER, Grade, Question
 from harness.suite import OFFICIAL, Prompt, Split
 
 
@@ -54,7 +55,10 @@ class JudgedToy(Toy):
         return True
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        return Grade(1.0, None)
+        said = await get_model(role=GRADER).generate(
+            f"Judge {question.id} : {state.output.completion}"
+        )
+        return Grade(float(said.completion == "7"), said.completion)
 
 
 def samples(log_dir: Path) -> list[EvalSample]:
