@@ -96,7 +96,7 @@ class Planned:
         return _NotingPool(self._models(), self._spec, epoch=number, spend=self._spend)
 
     def _models(self) -> Mapping[str, Model]:
-        """Return the models of the running event loop: a client belongs to the one it is used in."""
+        """Return the models of the running event loop: a client serves the loop it was made in."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:
             made = pool_models(self._spec, self._settings.seed, self._settings.time_scale)

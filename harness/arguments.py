@@ -199,3 +199,33 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         choices=("line", "full", "rich", "plain", "none"),
         help="progress: line is ours, the others are Inspect's (line)",
     )
+
+
+def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
+    """Add what `podium reward` takes."""
+    actions = rewarded.add_subparsers(dest="action", metavar="ACTION", required=True)
+    serve = actions.add_parser("serve", help="answer POST /score, /get_reward, /rm and /verify")
+    add = serve.add_argument
+    add("--suite", action="append", required=True, help="suite name; repeat for several")
+    add("--split", default="train", choices=("train", "validation"), help="(train)")
+    add("--limit", type=int, metavar="N", help="first N questions of each suite (all)")
+    add("--pool", help="completions are workflows for these workers (completions are replies)")
+    add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
+    add("--port", type=int, default=0, help="port; 0 takes a free one and prints it (0)")
+    add("--max-usd", type=dollars, help="ask no worker once this much is spent")
+    add("--timeout", type=float, default=120.0, metavar="S", help="seconds per item (120)")
+    add("--max-masked", type=float, default=0.3, help="largest share without a value (0.3)")
+    add("--most", type=int, metavar="N", help="items at once (cores; with --pool 64)")
+    add(
+        "--values",
+        default="plain",
+        choices=("plain", "paper"),
+        help="plain: the grade; paper: 0.5 for a readable plan that is wrong (plain)",
+    )
+    add(
+        "--on-unscored",
+        default="error",
+        choices=("error", "zero"),
+        help="what OpenRLHF, which knows no missing reward, is told: fail the request, or 0 (error)",
+    )
+    box_arguments(serve)

@@ -114,10 +114,7 @@ def test_a_workflow_over_http_is_worth_the_same_and_pays_the_same() -> None:
     items = [RewardItem(suite.name, one, PLANS[1]) for one in ids]
     near = rewarded(planned(spec, book), exams, items)
     with listening(service_of(exams, answer=planned(spec, book))) as url:
-        asked = [
-            {"suite": i.suite, "question": i.question, "completion": i.completion} for i in items
-        ]
-        rows = post(f"{url}/score", {"items": asked})[1]["outcomes"]
+        rows = post(f"{url}/score", items_json(items))[1]["outcomes"]
         counts = get(f"{url}/counts")[1]
     assert [(row["value"], row["usd"], row["calls"]) for row in rows] == [
         (one.value, str(one.usd), 2) for one in near

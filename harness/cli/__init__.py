@@ -49,6 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("grade", grading.grade_command, arguments.grade_arguments),
         ("redact", grading.redact_command, arguments.redact_arguments),
         ("regrade", grading.regrade_command, arguments.regrade_arguments),
+        ("reward", grading.reward_command, arguments.reward_arguments),
         ("suites", showing.suites_command, arguments.listed_arguments),
         ("data", showing.data_command, arguments.data_arguments),
         ("systems", showing.systems_command, arguments.listed_arguments),

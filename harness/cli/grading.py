@@ -1,4 +1,4 @@
-"""The commands that grade and ask no model: grade, regrade."""
+"""The commands that grade: grade, redact, regrade, reward."""
 
 import argparse
 import sys
@@ -53,3 +53,34 @@ def regrade_command(args: argparse.Namespace) -> int:
     if not results:
         print("Nothing to grade: every answered question has a score (--all grades all again).")
     return 1 if any(result.still_unscored for result in results) else 0
+
+
+def reward_command(args: argparse.Namespace) -> int:
+    """Serve a suite's grades as rewards to a trainer, over HTTP."""
+    from functools import partial
+
+    from conductor.plan_reward import PlanSettings, planned, shown_to_policy
+    from harness.rewards.launch import ServeRequest, Workflows, launch
+
+    request = ServeRequest(
+        suites=tuple(args.suite),
+        split=args.split,
+        limit=args.limit,
+        box=args.box,
+        max_sandboxes=args.max_sandboxes,
+        pool=args.pool,
+        host=args.host,
+        port=args.port,
+        max_usd=args.max_usd,
+        timeout_s=args.timeout,
+        max_masked=args.max_masked,
+        most=args.most,
+        values=args.values,
+        on_unscored=args.on_unscored,
+    )
+    workflows = Workflows(
+        answerer=lambda spec, book, usd: planned(spec, book, PlanSettings(max_usd=usd)),
+        shown=shown_to_policy,
+    )
+    launch(request, catalogue(), workflows, say=partial(print, flush=True))
+    return 0

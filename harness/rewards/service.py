@@ -74,6 +74,8 @@ class RewardService:
     """Number equal completions of trainers that do not: where workers are asked, each is new."""
     stopped: str = ""
     """Why nothing is scored any more; empty while it is."""
+    in_flight: int = 0
+    """Items that are being scored."""
     _seen: Counter[int] = field(default_factory=Counter[int])
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
@@ -82,11 +84,14 @@ class RewardService:
             self._refuse_unknown(item)
         if self.stopped:
             raise TooManyMasked(self.stopped)
+        self.in_flight += len(items)
         try:
             return await self.reward.score(items)
         except TooManyMasked as error:
             self.stopped = str(error)
             raise
+        finally:
+            self.in_flight -= len(items)
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
         """Return items of a trainer that sends no replicate numbers, with one each if needed."""
@@ -98,6 +103,7 @@ class RewardService:
         return {
             "statuses": {status.value: counts.by_status[status] for status in Status},
             "items": counts.items,
+            "in_flight": self.in_flight,
             "masked_share": counts.masked / counts.items if counts.items else 0.0,
             "shared": counts.shared,
             "usd": str(counts.usd),
