@@ -226,6 +226,6 @@ def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
         "--on-unscored",
         default="error",
         choices=("error", "zero"),
-        help="what OpenRLHF, which knows no missing reward, is told: fail the request, or 0 (error)",
+        help="what OpenRLHF is told of a missing reward: fail the request, or 0 (error)",
     )
     box_arguments(serve)
