@@ -65,7 +65,7 @@ Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # no
 """OpenBMB/RLPR at 8490fca, `math_prompt` of verl/utils/reward_score/__init__.py: its only prompt
 for answers that are no letters. Changed: the response is fenced by marks that it cannot know."""
 
-VERDICT = r"(?is).*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?!.*\\boxed\{)"
+VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
 """The letter in the last box, as `extract_option` takes it; with anything else in it there is none.
 """
 
