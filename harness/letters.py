@@ -51,7 +51,8 @@ _OTHERWISE = re.compile(
     r"(?:\s*$|[.?!]|\s*(?:[,/&]|\b(?:or|and|nor|to)\b)\s*[(\[{]?[A-Z]\b)"
 )
 """Letters, but none that could be read: E, or A or B."""
-_SAYS = re.compile(r"(?:answer|choice|option)[\s*_`]*(?:is|:)", re.I)
+_SAYS = re.compile(r"(?:answer|choice|option)[\s*_`]*(?:is|:)")
+"""A quick look, at lower case, whether a line is worth reading."""
 _ANSWER_IS = re.compile(
     r"\b(?i:answer|choice|option)(?:\s+is|\s*:)\s*:?\s*(?:(?i:option|choice)\s+)?[(\[]?([A-D])"
     rf"{_TOO}{_ENDS}"
@@ -183,14 +184,15 @@ def _contradicted(tail: str, stated: str) -> bool:
 
 def _in_prose(said: str) -> str | None:
     tail = _readable(said[-TAIL:])
-    lines = tail.splitlines()
-    for at in reversed(range(len(lines))):
-        if _SAYS.search(lines[at]) or not lines[at].isascii():
-            plain = without_markup(lines[at])
-            stated = [*_ANSWER_IS.finditer(plain), *_ANSWER_IS_HAN.finditer(plain)]
-            if stated:
-                rest = "\n".join((plain[stated[-1].end() :], *lines[at + 1 :]))
-                return "" if _TAKEN_BACK.search(rest) else stated[-1].group(1)
+    if not tail.isascii() or _SAYS.search(tail.lower()):
+        lines = tail.splitlines()
+        for at in reversed(range(len(lines))):
+            if not lines[at].isascii() or _SAYS.search(lines[at].lower()):
+                plain = without_markup(lines[at])
+                stated = [*_ANSWER_IS.finditer(plain), *_ANSWER_IS_HAN.finditer(plain)]
+                if stated:
+                    rest = "\n".join((plain[stated[-1].end() :], *lines[at + 1 :]))
+                    return "" if _TAKEN_BACK.search(rest) else stated[-1].group(1)
     return _nothing_else(tail)
 
 
