@@ -22,9 +22,9 @@ from toy import Toy, toy_catalogue
 from harness.boxes import Boxes
 from harness.cli import main
 from harness.errors import UserError
-from harness.records import Question
+from harness.records import Grade, Question
 from harness.rewards.core import as_reply
-from harness.rewards.launch import ServeRequest, Workflows, launch
+from harness.rewards.launch import Parts, ServeRequest, launch
 from harness.rewards.service import as_user
 from suites import SUITES
 
@@ -73,7 +73,7 @@ def test_a_port_that_is_taken_is_refused(capsys: pytest.CaptureFixture[str]) -> 
     assert f"Port {port} of 127.0.0.1 is in use" in capsys.readouterr().err
 
 
-ANY = Workflows(lambda *_: as_reply, lambda _: as_user)
+ANY = Parts(lambda *_: as_reply, lambda _: as_user)
 
 
 def refusal(suite: Toy, boxes: Boxes | None = None) -> str:
@@ -116,6 +116,17 @@ class Leaky(Toy):
 
 def test_questions_that_teach_and_are_asked_are_refused() -> None:
     assert "would teach and be asked" in refusal(Leaky())
+
+
+class Generous(Toy):
+    """A suite that gives an empty reply its point."""
+
+    def grade(self, question: Question, reply: str, box: object | None = None) -> Grade:
+        return Grade(float(not reply), reply)
+
+
+def test_a_grader_that_gives_something_for_nothing_is_refused() -> None:
+    assert "rewards the attack 'empty' on train-0 with 1" in refusal(Generous())
 
 
 # --- a process of its own ---------------------------------------------------------------------

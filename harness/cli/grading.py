@@ -60,7 +60,8 @@ def reward_command(args: argparse.Namespace) -> int:
     from functools import partial
 
     from conductor.plan_reward import PlanSettings, planned, shown_to_policy
-    from harness.rewards.launch import ServeRequest, Workflows, launch
+    from harness.rewards.launch import Parts, ServeRequest, launch
+    from suites.bare import bare
 
     request = ServeRequest(
         suites=tuple(args.suite),
@@ -78,9 +79,10 @@ def reward_command(args: argparse.Namespace) -> int:
         values=args.values,
         on_unscored=args.on_unscored,
     )
-    workflows = Workflows(
+    parts = Parts(
         answerer=lambda spec, book, usd: planned(spec, book, PlanSettings(max_usd=usd)),
         shown=shown_to_policy,
+        bare=bare,
     )
-    launch(request, catalogue(), workflows, say=partial(print, flush=True))
+    launch(request, catalogue(), parts, say=partial(print, flush=True))
     return 0

@@ -9,15 +9,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+import anyio
+
 from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
 from harness.compose import Catalogue, refuse_unready
 from harness.errors import UserError
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import prompts_recorded
+from harness.rewards.adversarial import refuse_gullible
 from harness.rewards.bodies import OnUnscored
 from harness.rewards.core import PAPER, PLAIN, Answerer, Reward, RewardSettings, Values, as_reply
-from harness.rewards.exams import Exam, exam_of, refuse_overlap, training_exam
+from harness.rewards.exams import (
+    Bare,
+    Exam,
+    exam_of,
+    refuse_overlap,
+    training_exam,
+    whole_text,
+)
 from harness.rewards.hosting import bound, serve, url_of
 from harness.rewards.service import RewardService, Shown, app, as_user
 from harness.suite import Judged, Split
@@ -50,13 +60,15 @@ class ServeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Workflows:
-    """How completions that are workflows are carried out; the conductor's part."""
+class Parts:
+    """What the spokes hand in: how workflows are carried out, and what a question asks."""
 
     answerer: Callable[[PoolSpec, Book, Decimal | None], Answerer]
     """Pool, prices and what may be spent -> what carries workflows out."""
     shown: Callable[[PoolSpec], Shown]
     """Pool -> what a policy is sent that writes workflows for it."""
+    bare: Bare = whole_text
+    """Question -> its text without its suite's instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +82,7 @@ class _Asked:
 
 
 def launch(
-    request: ServeRequest, catalogue: Catalogue, workflows: Workflows, say: Callable[[str], None]
+    request: ServeRequest, catalogue: Catalogue, parts: Parts, say: Callable[[str], None]
 ) -> None:
     """Serve rewards until a signal; say where, and at the end what they came to.
 
@@ -79,8 +91,8 @@ def launch(
     settings = _settings(request)
     exams = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
     taught = [exam for exam in exams.values() if "eval" in exam.suite.splits]
-    refuse_overlap(exams.values(), [exam_of(exam.suite) for exam in taught])
-    asked = _asked(request, workflows)
+    refuse_overlap(exams.values(), [exam_of(exam.suite) for exam in taught], parts.bare)
+    asked = _asked(request, parts)
     suites = [exam.suite for exam in exams.values()]
     refuse_unknown(catalogue.boxes, request.box)
     name = request.box
@@ -90,12 +102,20 @@ def launch(
         bound(request.host, request.port) as taken,
         opened(catalogue.boxes, name, suites, request.max_sandboxes) as box,
     ):
+        anyio.run(_refuse_gullible, exams, box and box.box)
         reward = Reward(exams, asked.answer, settings, box and box.box)
         fresh = request.pool is not None
         service = RewardService(reward, exams, asked.shown, request.on_unscored, fresh)
         say(f"Rewards at {url_of(taken)}: {_what(request, exams, box)}.")
         serve(app(service), taken)
         say(_ended(service))
+
+
+async def _refuse_gullible(exams: Mapping[str, Exam], box: Any) -> None:
+    """Try the attacks on replies, in the very box; what they come to is not counted."""
+    reward = Reward(exams, settings=RewardSettings(max_masked=1.0), box=box)
+    for exam in exams.values():
+        await refuse_gullible(reward, exam)
 
 
 def _settings(request: ServeRequest) -> RewardSettings:
@@ -127,7 +147,7 @@ def _exam(request: ServeRequest, name: str, catalogue: Catalogue) -> Exam:
     return exam
 
 
-def _asked(request: ServeRequest, workflows: Workflows) -> _Asked:
+def _asked(request: ServeRequest, parts: Parts) -> _Asked:
     """Return how completions become answers; UserError for a pool that cannot be asked or paid."""
     if request.pool is None:
         return _Asked(as_reply, as_user, None)
@@ -139,8 +159,8 @@ def _asked(request: ServeRequest, workflows: Workflows) -> _Asked:
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    answer = workflows.answerer(spec, book, request.max_usd)
-    return _Asked(answer, workflows.shown(spec), spec.label)
+    answer = parts.answerer(spec, book, request.max_usd)
+    return _Asked(answer, parts.shown(spec), spec.label)
 
 
 def _what(request: ServeRequest, exams: Mapping[str, Exam], box: OpenBox | None) -> str:
