@@ -100,6 +100,8 @@ def look(name: str, data: str | Path | None = None) -> Found:
         return _file(source, path)
     if source.hub and source.hub_file:
         cached = cached_file(source.hub, source.hub_file, source.revision)
+        if cached and source.hub_file == path.name:  # it is the very file
+            return _file(source, cached)
         if cached:
             return Found("ok", f"{name}: in the hub's cache, {cached}")
     elif source.hub:

@@ -44,7 +44,7 @@ class Source(BaseModel):
     config: str | None = None
     """The dataset's configuration (subset) on the hub, where it has several."""
     hub_file: str | None = None
-    """A file of that dataset, read as it is in place of a split."""
+    """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
     url: str | None = None
     """Where the very file can be downloaded, by `podium data fetch`."""
     instead_of: str | None = None

@@ -4,14 +4,16 @@ import csv
 import gzip
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from harness.errors import UserError
 from suites import SUITES
 from suites.fetch import Source, by_hand, checked_rows, local_bytes, local_rows, sources
+from suites.hub import hub_left_alone
 from suites.pins import described, owner, sources_of
 from suites.practice import PracticeSuite
 from suites.row_files import SUFFIXES, parsed_rows
@@ -25,6 +27,13 @@ ROWS: list[dict[str, Any]] = [{"id": "1", "problem": "é"}, {"id": "2", "problem
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_whose_questions_are_not_generated_has_pinned_sources(name: str) -> None:
     assert bool(sources_of(SUITES[name])) != isinstance(SUITES[name], PracticeSuite)
+
+
+@pytest.mark.parametrize("name", [name for name in SUITES if sources_of(SUITES[name])])
+def test_a_suite_reads_another_folder_of_data_when_told_to(name: str, tmp_path: Path) -> None:
+    moved: Any = replace(cast(Any, SUITES[name]), data=tmp_path)
+    with hub_left_alone(), pytest.raises(UserError, match=str(tmp_path)):
+        moved.load("eval")
 
 
 @pytest.mark.parametrize("name", sources())

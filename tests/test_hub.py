@@ -108,6 +108,15 @@ def test_a_suite_loads_from_the_hub_s_cache_without_a_request(home: Path) -> Non
     assert "1 of 1 graded, mean value 1.0000" in done.out
 
 
+def test_a_file_of_the_hub_is_held_to_its_size_and_digest(tmp_path: Path) -> None:
+    content = {"test6": [{"question_id": "1"}]}
+    with serving(FakeHub({hub_name("livecodebench-6"): content})) as hub:
+        words = ("data", "fetch", "livecodebench", "--data", str(tmp_path))
+        done = podium(*words, home=tmp_path, hub=hub.url)
+    assert "has 21 bytes, not the pinned 134,303,240" in done.out
+    assert done.code == 1
+
+
 @pytest.mark.usefixtures("fetched")
 def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(home: Path) -> None:
     code = (
