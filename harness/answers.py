@@ -20,7 +20,9 @@ from harness.reply_text import TAIL, after_thinking, answer_line, last_box, noth
 
 __all__ = ["code", "integer", "letter", "normalised"]
 
-_UNIT = re.compile(r"(?<=\d)\s*\\(?:text(?:rm)?|mathrm|mbox)\s*\{[^{}\d]*\}\s*\.?\s*$")
+_UNIT = re.compile(
+    r"(?<=\d)\s*\\(?:text(?:rm)?|mathrm|mbox)\s*\{[^{}\d]*\}(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
+)
 
 _NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
 _WHOLE = re.compile(rf"{_NUMBER}\.?")

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO, cast
 from harness.at_once import cores
 from harness.errors import PodiumError
 
-CPU_S = 1.2
+CPU_S = 1.0
 """Seconds of CPU that one comparison may take. Of 500 real replies none needed more than 0.6."""
 WALL_S = 60.0
 """Seconds without any word after which a process counts as broken: ours to repair, no verdict."""
@@ -47,25 +48,29 @@ def math_verify_says(target: str, answer: str, places: int) -> bool | None:
 class Worker:
     """One process, used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = ()) -> None:
         """Start it and wait until it is ready; EqualityError when it is not."""
-        folders = [path for path in sys.path if Path(path).is_absolute()]
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders],
+            command or _command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={"PATH": os.environ.get("PATH", os.defpath)},
             cwd="/",
+            start_new_session=True,  # Ctrl-C is for us
             bufsize=0,
         )
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
         self._asks, self._says, self._errors = (cast(BinaryIO, pipe) for pipe in pipes)
-        self._read()
+        try:
+            self._read()
+        except BaseException:
+            self.end()
+            raise
 
     def ask(self, line: bytes) -> dict[str, Any]:
         """Return the answer to one line; EqualityError when there is none."""
-        if select.select([self._says], [], [], 0)[0]:
+        if self._spoke(0):
             raise EqualityError("The process that compares answers spoke without being asked.")
         try:
             self._asks.write(line)
@@ -76,13 +81,17 @@ class Worker:
     def _read(self) -> dict[str, Any]:
         said, until = b"", time.monotonic() + WALL_S
         while not said.endswith(b"\n"):
-            left = max(0.0, until - time.monotonic())
-            ready = select.select([self._says], [], [], left)[0]
+            ready = self._spoke(max(0.0, until - time.monotonic()))
             part = os.read(self._says.fileno(), 65536) if ready else b""
             if not part:
-                raise EqualityError(self._last_words(bool(ready)))
+                raise EqualityError(self._last_words(ready))
             said += part
         return json.loads(said)
+
+    def _spoke(self, wait_s: float) -> bool:
+        poll = select.poll()  # select() cannot take a file number above 1,023
+        poll.register(self._says, select.POLLIN)
+        return bool(poll.poll(wait_s * 1000))
 
     def _last_words(self, ended: bool) -> str:
         if not ended:
@@ -101,6 +110,16 @@ class Worker:
         """Close our ends of the pipes, so that only another owner can use the process."""
         for pipe in (self._asks, self._says, self._errors):
             pipe.close()
+
+    @property
+    def pid(self) -> int:
+        """The process that forks the one at work."""
+        return self._process.pid
+
+
+def _command() -> list[str]:
+    folders = [path for path in sys.path if Path(path).is_absolute()]
+    return [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders]
 
 
 class Workers:
@@ -145,6 +164,10 @@ class Workers:
             if worker:
                 self._free.append(worker)
             self._changed.notify()
+
+    def pids(self) -> list[int]:
+        """Return the processes that are waiting for work."""
+        return [worker.pid for worker in self._free]
 
     def end(self) -> None:
         """End the processes that nobody is using."""

@@ -55,7 +55,8 @@ def main() -> None:
 
 
 def _limit() -> None:
-    """Bound memory, files and cores of this process and of its children."""
+    """Bound memory, files and cores of this process and of its children; say no more on stderr."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads it, and a full pipe would block
     for what, most in (
         (resource.RLIMIT_AS, 2 * GIBIBYTE),
         (resource.RLIMIT_NOFILE, 16),
