@@ -4,18 +4,27 @@
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import pytest
+import uvicorn
 from toy_card import CARD
 
+from harness.errors import UserError
 from harness.records import Grade, Question
+from harness.rewards.core import Reward
+from harness.rewards.exams import Exam
+from harness.rewards.hosting import bound, configured, url_of
 from harness.rewards.items import RewardItem, RewardOutcome, Scores
-from harness.suite import Split, Suite
+from harness.rewards.service import RewardService, app
+from harness.suite import Judged, Split, Suite
 from sandbox import Limits, Program
+from suites import SUITES
 
 QUICK = Limits(cpu_s=0.5, wall_s=20.0)
 """A program's own limits in these tests: it may wait long, and compute for half a second."""
@@ -69,22 +78,43 @@ class Ran(Graded):
         return Grade(float(right), reply, said.status)
 
 
-@dataclass(frozen=True)
-class Sitting:
-    """An exam as a reward takes it."""
-
-    suite: Suite[Any]
-    questions: Mapping[str, Question]
-
-
-def exam_of(suite: Suite[Any], questions: Iterable[Question] | None = None) -> Sitting:
+def exam_of(suite: Suite[Any], questions: Iterable[Question] | None = None) -> Exam:
     """Return the exam of a suite's first split, or of some questions of it."""
     chosen = suite.load(suite.splits[0]) if questions is None else questions
-    return Sitting(suite, {question.id: question for question in chosen})
+    return Exam(suite, {question.id: question for question in chosen})
 
 
-def exams(*suites: Suite[Any]) -> dict[str, Sitting]:
+def exams(*suites: Suite[Any]) -> dict[str, Exam]:
     return {suite.name: exam_of(suite) for suite in suites}
+
+
+def loaded(name: str, most: int = 4) -> tuple[Suite[Any], list[Question]]:
+    """Return a suite and a few questions that rules can grade; skip where its data is absent."""
+    suite, why = SUITES[name], ""
+    for split in suite.splits:
+        try:
+            questions = suite.load(split)
+        except UserError as error:
+            why = str(error)[:200]
+            continue
+        if isinstance(suite, Judged):
+            questions = [one for one in questions if not suite.needs_judge(one)]
+        return suite, list(questions[:: max(1, len(questions) // most)])[:most]
+    pytest.skip(f"{name}: {why}")
+
+
+@contextmanager
+def served(reward: Reward, asked: Mapping[str, Exam]) -> Generator[str]:
+    """Serve a reward in a thread of this process; yield its URL."""
+    with bound("127.0.0.1", 0) as taken:
+        server = uvicorn.Server(configured(app(RewardService(reward, asked))))
+        thread = Thread(target=server.run, kwargs={"sockets": [taken]})
+        thread.start()
+        try:
+            yield url_of(taken)
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def items(*said: tuple[str, str], suite: str = "graded") -> list[RewardItem]:

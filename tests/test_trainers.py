@@ -11,18 +11,14 @@ import sys
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-import uvicorn
-from rewarded import Graded, exams, same
+from rewarded import Graded, exams, same, served
 
 from harness.records import Grade, Question
 from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.hosting import bound, configured, url_of
 from harness.rewards.items import Status
-from harness.rewards.service import RewardService, app
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PODIUM_TRAINERS"),
@@ -68,13 +64,8 @@ def service() -> Generator[str]:
 
     asked = exams(Graded(judge))
     reward = Reward(asked, settings=RewardSettings(max_masked=1.0))
-    with bound("127.0.0.1", 0) as taken:
-        server = uvicorn.Server(configured(app(RewardService(reward, asked))))
-        thread = Thread(target=server.run, kwargs={"sockets": [taken]})
-        thread.start()
-        yield url_of(taken)
-        server.should_exit = True
-        thread.join()
+    with served(reward, asked) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
