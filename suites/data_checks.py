@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from harness.errors import UserError
 from harness.suite import Split, Suite
 from suites import SUITES
-from suites.fetch import Source, checked_rows, data_folder, refuse_duplicates, sources
+from suites.fetch import Source, checked_rows, data_folder, local_rows, refuse_duplicates, sources
 from suites.hub import cached_file, cached_rows, hub_left_alone
 from suites.pins import owner, sources_of
 
@@ -88,8 +88,17 @@ def looked_at(item: Item, data: str | Path | None = None) -> Iterable[Found]:
     seen = [(look(name, data), sources()[name].instead_of) for name in item.sources]
     found = [one for one, instead in seen if not (instead and one.state == "absent")]
     yield from {one.said: one for one in found}.values()  # two tables may read one file
-    if item.suite is not None and all(one.state != "wrong" for one in found):
+    if item.suite is None and found[0].state == "ok":
+        yield from _lone(item.name, data)
+    elif item.suite is not None and all(one.state != "wrong" for one in found):
         yield from _questions(item.suite, data, any(one.state == "absent" for one in found))
+
+
+def _lone(name: str, data: str | Path | None) -> Iterable[Found]:
+    try:
+        yield Found("ok", f"{len(local_rows(name, data)):,} rows")
+    except UserError as error:
+        yield Found("wrong", str(error).removesuffix("."))
 
 
 def look(name: str, data: str | Path | None = None) -> Found:

@@ -69,8 +69,8 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     """
     if not revision:
         return None
-    found = [_rows(files) for files in _cached_files(hub, config, revision, split)]
-    return found[0] if len(found) == 1 else None
+    found = list(_cached_files(hub, config, revision, split))
+    return _rows(found[0]) if len(found) == 1 else None
 
 
 def hub_file(hub: str, file: str, revision: str | None) -> Path:
@@ -135,7 +135,9 @@ def _chain(error: BaseException) -> Generator[BaseException]:
             left += [one.__cause__, one.__context__]
 
 
-def _cached_files(hub: str, config: str | None, revision: str, split: str) -> Generator[list[Path]]:
+def _cached_files(
+    hub: str, config: str | None, revision: str, split: str
+) -> Generator[tuple[Path, ...]]:
     """Yield, for each cached configuration that has all of the splits, the files of its rows."""
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     owner, _, name = hub.rpartition("/")
@@ -144,7 +146,7 @@ def _cached_files(hub: str, config: str | None, revision: str, split: str) -> Ge
     for found in sorted(parent.glob(f"{config or '*'}/*/{revision}")):
         parts = [_of_split(found, one) for one in split.split("+")]
         if all(parts):
-            yield [file for files in parts for file in files]
+            yield tuple(file for files in parts for file in files)
 
 
 def _of_split(folder: Path, split: str) -> list[Path]:
@@ -152,7 +154,8 @@ def _of_split(folder: Path, split: str) -> list[Path]:
     return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
 
 
-def _rows(files: Iterable[Path]) -> HubRows:
+@cache
+def _rows(files: tuple[Path, ...]) -> HubRows:
     read = cast(Callable[[str], Iterable[dict[str, Any]]], _datasets().Dataset.from_file)
     return tuple(dict(row) for file in files for row in read(str(file)))
 
