@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from harness.reply_text import answer_line, last_box, parted, without_markup
+from harness.reply_text import TAIL, answer_line, last_box, parted, without_markup
 from suites.quantities import alike, quantity
 
 Kind = Literal["number", "choice", "words", "expression", "text"]
@@ -29,6 +29,7 @@ WORDS = 3
 """A reference of so many words at most is compared as it stands, a longer one is prose."""
 
 _ANSWER_IS = re.compile(r"\b(?:final\s+)?answers?\s+(?:is|are)\b\s*:?\s*([^\n]{1,400})", re.I)
+_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|,\s+(?:and|because|since|so|as|which)\b")
 _SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
@@ -39,7 +40,7 @@ _MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _FUNCTIONS = re.compile(
     r"arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|exp|sqrt|lim|max|min|inf|sup|mod|det|gcd"
-    r"|lcm|int|sum|prod|frac",
+    r"|lcm|int|sum|prod|frac|[pbvBV]?matrix|cases|array|aligned",
     re.I,
 )
 
@@ -64,10 +65,15 @@ def kind_of(reference: str) -> Kind:
 
 
 def stated(reply: str) -> str | None:
-    """Return what a reply gives as its answer, or None: the last tags or box, then answer lines."""
-    thinking, said, _ = parted(reply)
-    found = _explicit(said)
-    return _explicit(thinking) if found is None else found
+    """Return what a reply gives as its answer, or None: the last tags or box, then answer lines.
+
+    In a thinking block only tags and boxes count, and only where nothing was said after it.
+    """
+    thinking, said, cut_off = parted(reply)
+    found = _marked(said)
+    if found is None and not cut_off and last_box(said) is None:
+        found = _told(said)
+    return _marked(thinking) if found is None and last_box(said) is None else found
 
 
 def agrees(reference: str, answer: str, equal: Equal) -> bool:
@@ -94,18 +100,22 @@ def _same(reference: str, answer: str, equal: Equal) -> bool:
     return alike(gold, said)
 
 
-def _explicit(said: str) -> str | None:
+def _marked(said: str) -> str | None:
+    """Return what the last tags or the last box hold."""
     tag, boxed = said.rfind("<answer>"), last_box(said)
     end = said.find("</answer>", tag)
     if tag >= 0 and end >= 0 and (boxed is None or boxed[1] <= end):
         content = said[tag + len("<answer>") : end]
         inside = last_box(content)
         return _kept(inside[0] if inside else content)
-    if boxed is not None:
-        return _kept(boxed[0])
+    return _kept(boxed[0]) if boxed else None
+
+
+def _told(said: str) -> str | None:
+    """Return what an answer line says, or a sentence with "the answer is"."""
     line = answer_line(said, _kept)
-    if line is None and (found := _ANSWER_IS.findall(said[-4000:])):
-        line = _kept(found[-1])
+    if line is None and (found := _ANSWER_IS.findall(said[-TAIL:])):
+        line = _kept(_SENTENCE_END.split(found[-1], maxsplit=1)[0])
     return line
 
 
