@@ -52,6 +52,7 @@ _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _BASE = re.compile(r"_\{?(\d{1,2})\}?$")
 _LIST = re.compile(r",|;|\\pm|\\mp|(?<![A-Za-z])(?:and|or)(?![A-Za-z])")
 
+_INTEGER = re.compile(r"-?\d{1,40}")
 _DECIMAL = r"(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})"
 _RATIONALS = (
     re.compile(rf"(?P<whole>[-+]?{_DECIMAL})"),
@@ -101,6 +102,8 @@ def is_list(answer: str) -> bool:
 
 def first_look(target: str, answer: str) -> bool | None:
     """Return what can be said without algebra: equal, certainly not equal, or None."""
+    if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
+        return int(target) == int(answer)
     gold, said = plain(target), plain(answer)
     if said == gold:
         return True
