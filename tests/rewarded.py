@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from test_rlpr import row as rlpr_row
 from toy_card import CARD
 
 from harness.errors import UserError
@@ -25,6 +26,8 @@ from harness.rewards.service import RewardService, app
 from harness.suite import Judged, Split, Suite
 from sandbox import Limits, Program
 from suites import SUITES
+from suites.rlpr import RLPR_RULES
+from suites.rlpr_rows import questions
 
 QUICK = Limits(cpu_s=0.5, wall_s=20.0)
 """A program's own limits in these tests: it may wait long, and compute for half a second."""
@@ -78,9 +81,9 @@ class Ran(Graded):
         return Grade(float(right), reply, said.status)
 
 
-def exam_of(suite: Suite[Any], questions: Iterable[Question] | None = None) -> Exam:
+def exam_of(suite: Suite[Any], asked: Iterable[Question] | None = None) -> Exam:
     """Return the exam of a suite's first split, or of some questions of it."""
-    chosen = suite.load(suite.splits[0]) if questions is None else questions
+    chosen = suite.load(suite.splits[0]) if asked is None else asked
     return Exam(suite, {question.id: question for question in chosen})
 
 
@@ -93,14 +96,22 @@ def loaded(name: str, most: int = 4) -> tuple[Suite[Any], list[Question]]:
     suite, why = SUITES[name], ""
     for split in suite.splits:
         try:
-            questions = suite.load(split)
+            found = suite.load(split)
         except UserError as error:
             why = str(error)[:200]
             continue
         if isinstance(suite, Judged):
-            questions = [one for one in questions if not suite.needs_judge(one)]
-        return suite, list(questions[:: max(1, len(questions) // most)])[:most]
+            found = [one for one in found if not suite.needs_judge(one)]
+        return suite, list(found[:: max(1, len(found) // most)])[:most]
     pytest.skip(f"{name}: {why}")
+
+
+def made_up_rlpr() -> tuple[Suite[Any], list[Question]]:
+    """Return questions in RLPR's columns with references of several kinds, none of the data's."""
+    references = ("42", "B", "copper sulfate", r"\frac{3}{4}", "12.5 m/s", "x^2 + 1")
+    rows = [rlpr_row(f"Question number {n}?", said) for n, said in enumerate(references)]
+    made = questions(rows, "made up")
+    return RLPR_RULES, [one for one in made if not RLPR_RULES.needs_judge(one)]
 
 
 @contextmanager

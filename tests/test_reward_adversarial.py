@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lcb_rows import exam as livecodebench
 from lcb_rows import row
-from rewarded import Graded, Ran, exam_of, loaded, same
+from rewarded import Graded, Ran, exam_of, loaded, made_up_rlpr, same
 
 from harness.answers import code
 from harness.errors import UserError
@@ -28,6 +28,10 @@ def refuse(suite: Suite[Any], questions: list[Question], box: Box | None = None)
 @pytest.mark.parametrize("name", [name for name, suite in SUITES.items() if not suite.needs_box])
 def test_no_suite_of_texts_rewards_what_deserves_nothing(name: str) -> None:
     refuse(*loaded(name))
+
+
+def test_nor_do_the_rules_of_rlpr() -> None:
+    refuse(*made_up_rlpr())
 
 
 RUN = [

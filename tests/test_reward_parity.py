@@ -23,7 +23,7 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from lcb_rows import DOUBLE, row
 from lcb_rows import exam as livecodebench
-from rewarded import Graded, exam_of, loaded, same, served
+from rewarded import Graded, exam_of, loaded, made_up_rlpr, same, served
 
 from harness.records import PODIUM, Grade, Question
 from harness.rewards.adversarial import attacks
@@ -206,6 +206,10 @@ GRADED = {"right": {1.0}, "wrong": {0.0}, "unparsed": {0.0}, "hostile": {0.0}, "
 def test_a_text_is_worth_the_same_everywhere(name: str, tmp_path: Path) -> None:
     suite, questions = loaded(name, 2)
     assert by_kind(agree(suite, questions, None, tmp_path)) == GRADED
+
+
+def test_so_is_a_text_in_the_columns_of_rlpr(tmp_path: Path) -> None:
+    assert by_kind(agree(*made_up_rlpr(), None, tmp_path)) == GRADED
 
 
 RUN = [name for name, suite in SUITES.items() if suite.needs_box and suite.image == IMAGE]
