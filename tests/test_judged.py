@@ -103,18 +103,25 @@ class Judge:
         return self.says
 
 
-def sat(tmp_path: Path, judge: ReplyFunction, answer: ReplyFunction = pupil) -> Path:
+def sat(
+    tmp_path: Path,
+    judge: ReplyFunction,
+    answer: ReplyFunction = pupil,
+    rows: Sequence[dict[str, Any]] = ROWS,
+    **changes: Any,
+) -> Path:
     """Let the pupil sit all rows under `podium run`, and return the log directory."""
     script("pupil", answer)
     script("judge", judge)
-    suite = everything(folder(tmp_path, ROWS))
-    log_dir = tmp_path / "logs"
+    data, log_dir = tmp_path / "data", tmp_path / "logs"
+    suite = everything(data if data.exists() else folder(tmp_path, [*rows]))
     asked = Request(
         suites=("rlpr",),
         systems=("single:pupil",),
         pool=str(pool_file(tmp_path)),
         log_dir=log_dir,
         display="none",
+        **changes,
     )
     controls = Controls(choose=choose, make_plans=make_plans, opened=lambda *_: None)
     run(asked, replace(toy_catalogue(), suites={"rlpr": suite}), controls)
@@ -391,6 +398,16 @@ def test_a_judge_is_no_systems_cost(tmp_path: Path) -> None:
     facts = run_facts(read_eval_log(str(path), header_only=True), path)
     assert facts is not None
     assert facts.workers["grader"].model == "scripted/judge"
+
+
+def test_a_limit_on_dollars_holds_for_judges_too(tmp_path: Path) -> None:
+    """A call of this judge costs more than ten cents, one of the pupil next to nothing."""
+    judge = Judge()
+    rows = [row(f"What does thing {n} do?", f"{PROSE} {n}") for n in range(4)]
+    log_dir = sat(tmp_path, judge, rows=rows, max_usd=Decimal("0.05"))
+    assert len(judge.heard) == 1
+    (sitting,), _ = read_sittings([log_dir])
+    assert system_totals(sitting).n_graded == 1
 
 
 def test_grading_again_leaves_the_judges_verdicts_alone(tmp_path: Path) -> None:
