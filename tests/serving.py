@@ -14,7 +14,7 @@ import uvicorn
 
 from harness.records import Question
 from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
-from harness.rewards.hosting import bound, configured, url_of
+from harness.rewards.hosting import bound, configured, listen
 from harness.rewards.service import RewardService, app
 from harness.suite import Suite
 
@@ -53,13 +53,14 @@ def service_of(
 def listening(service: RewardService) -> Generator[str]:
     """Yield the URL of a service that runs until the block ends."""
     with bound("127.0.0.1", 0) as taken:
+        url = listen(taken)
         server = uvicorn.Server(configured(app(service), grace_s=5))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:
             while not server.started:
                 time.sleep(0.005)
-            yield url_of(taken)
+            yield url
         finally:
             server.should_exit = True
             thread.join()

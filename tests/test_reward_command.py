@@ -24,6 +24,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rewards.core import as_reply
+from harness.rewards.hosting import bound, listen
 from harness.rewards.launch import Parts, ServeRequest, launch
 from harness.rewards.service import as_user
 from suites import SUITES
@@ -71,6 +72,13 @@ def test_a_port_that_is_taken_is_refused(capsys: pytest.CaptureFixture[str]) -> 
         port = str(taken.getsockname()[1])
         assert main(["reward", "serve", "--suite", "practice-integer", "--port", port]) == 2
     assert f"Port {port} of 127.0.0.1 is in use" in capsys.readouterr().err
+
+
+def test_a_reply_is_not_held_back_until_an_acknowledgement_comes() -> None:
+    with bound("127.0.0.1", 0) as taken:
+        listen(taken)
+        with socket.create_connection(taken.getsockname()), taken.accept()[0] as accepted:
+            assert accepted.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY for these only
 
 
 ANY = Parts(lambda *_: as_reply, lambda _: as_user)

@@ -43,7 +43,7 @@ class RewardClient:
     url: str
     """Where it listens, e.g. `http://127.0.0.1:8000`."""
     timeout_s: float = 600.0
-    """Seconds to wait for one reply: more than the service's own deadline for an item."""
+    """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
     retries: int = 5
     """Tries after the first; before them some random part of 1, 2, 4, ... seconds passes."""
 

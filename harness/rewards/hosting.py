@@ -19,27 +19,38 @@ from harness.errors import UserError
 GRACE_S = 30
 """Seconds that requests in flight are given, unless the caller says otherwise."""
 
+
 WAITING = 2048
 """Connections that the system keeps waiting while all of ours are busy: uvicorn's own number."""
 
 
 @contextmanager
 def bound(host: str, port: int) -> Generator[socket.socket]:
-    """Yield a listening socket, on any free port for 0; UserError when it cannot be had."""
+    """Yield a bound socket, on any free port for 0; UserError when it cannot be had.
+
+    Its protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
+    two small writes, and the second would wait 40 ms for the first one's acknowledgement.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as taken:
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((host, port))
-            taken.listen(WAITING)
         except (OSError, OverflowError) as error:
             raise UserError(_refusal(host, port, error)) from None
         yield taken
 
 
-def url_of(taken: socket.socket) -> str:
-    """Return where a socket listens, as a client writes it."""
+def listen(taken: socket.socket) -> str:
+    """Let a bound socket listen and return its URL: who connects now is served once `serve` runs.
+
+    UserError when another program that bound the port as well was faster.
+    """
     host, port = taken.getsockname()[:2]
+    try:
+        taken.listen(WAITING)
+    except OSError as error:
+        raise UserError(_refusal(host, port, error)) from None
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -28,7 +28,7 @@ from harness.rewards.exams import (
     training_exam,
     whole_text,
 )
-from harness.rewards.hosting import bound, serve, url_of
+from harness.rewards.hosting import bound, listen, serve
 from harness.rewards.service import RewardService, Shown, app, as_user
 from harness.suite import Judged, Split
 
@@ -106,7 +106,7 @@ def launch(
         reward = Reward(exams, asked.answer, settings, box and box.box)
         fresh = request.pool is not None
         service = RewardService(reward, exams, asked.shown, request.on_unscored, fresh)
-        say(f"Rewards at {url_of(taken)}: {_what(request, exams, box)}.")
+        say(f"Rewards at {listen(taken)}: {_what(request, exams, box)}.")
         serve(app(service), taken)
         say(_ended(service))
 
