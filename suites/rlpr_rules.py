@@ -113,7 +113,7 @@ def _marked(said: str) -> str | None:
 
 def _told(said: str) -> str | None:
     """Return what an answer line says, or a sentence with "the answer is"."""
-    line = answer_line(said, _kept)
+    line = answer_line(said, lambda value: _kept(value.rstrip(" *")))  # of "**Answer: (70)**"
     if line is None and (found := _ANSWER_IS.findall(said[-TAIL:])):
         line = _kept(_SENTENCE_END.split(found[-1], maxsplit=1)[0])
     return line
