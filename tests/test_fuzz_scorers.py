@@ -1,7 +1,7 @@
 """No reply crashes a scorer or takes it over two seconds, and what is right stays right.
 
 Every suite that reads answers out of text is shown text of all kinds. PODIUM_FUZZ sets the number
-of replies per suite and property (60 unless set, the same ones each time); `-rP` shows how many
+of replies per suite and property (100 unless set, the same ones each time); `-rP` shows how many
 there were and how long the slowest took.
 """
 
@@ -21,7 +21,7 @@ from harness.suite import Judged, Suite, at_epoch, usual_epochs
 from suites import SUITES
 from suites.equality_process import CPU_S
 
-EXAMPLES = int(os.environ.get("PODIUM_FUZZ", "60"))
+EXAMPLES = int(os.environ.get("PODIUM_FUZZ", "100"))
 LONGEST_S = 2.0 - CPU_S
 """Seconds of processor time that a grade may take here; what math-verify does beside it is ended
 after `CPU_S`, so together no reply takes two. Of wall time a busy machine may need more."""
