@@ -50,8 +50,8 @@ def regrade(
     the log, or the box is another one, and only a part would be graded: one table row must come
     from one grader.
     """
-    chosen = [one for one in log.samples or [] if everything or _is_unscored(one)]
-    chosen = [one for one in chosen if one.error is None and not _was_judged(one, suite)]
+    chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
+    chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
     if not chosen:
         return None
     refuse_redacted(log.eval.metadata, Path(log.location).name)
@@ -69,12 +69,8 @@ def regrade(
     changed = sum(as_done(lambda one: _grade_again(one, suite, box), chosen, most))
     log.eval.task_version = suite.version
     log.eval.metadata = _with_grader(log.eval.metadata, suite, box)
-    recompute_metrics(log)
-    now = datetime.now(UTC)
-    log.eval.created = now.isoformat(timespec="seconds")
-    path = _newer(Path(log.location), now)
-    write_eval_log(log, str(path))
-    left = sum(_is_unscored(one) for one in chosen)
+    path = written_newer(log)
+    left = sum(is_unscored(one) for one in chosen)
     return Regrade(log=path, graded=len(chosen) - left, still_unscored=left, changed=changed)
 
 
@@ -86,12 +82,13 @@ def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
     return at_epoch(suite, question, sample.epoch)
 
 
-def _was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
-    """Return whether only a model can judge this: it is not asked again, its verdict stands."""
+def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
+    """Return whether only a model can judge this: no rule changes its verdict (see rejudge.py)."""
     return isinstance(suite, Judged) and suite.needs_judge(question_in(sample, suite))
 
 
-def _is_unscored(sample: EvalSample) -> bool:
+def is_unscored(sample: EvalSample) -> bool:
+    """Return whether a sample has no verdict."""
     scores = list((sample.scores or {}).values())
     return not scores or any(
         isinstance(score.value, float) and math.isnan(score.value) for score in scores
@@ -129,7 +126,7 @@ def _grade_again(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> 
     return old is None or str(old.value) != str(new.value)
 
 
-def _may_lack_scores(path: Path) -> bool:
+def may_lack_scores(path: Path) -> bool:
     """Return whether a log's header leaves open that an answer has no score."""
     header = read_eval_log(str(path), header_only=True)
     scores = header.results.scores if header.results else []
@@ -146,10 +143,18 @@ def _with_grader(
     return {**(metadata or {}), PODIUM: facts}
 
 
-def _newer(old: Path, now: datetime) -> Path:
-    """Return a name for a newer log of the same task: Inspect's own form, with milliseconds."""
+def written_newer(log: EvalLog) -> Path:
+    """Write a log whose scores have changed beside the old one, as the newest of its task.
+
+    Its name is of Inspect's own form, with milliseconds.
+    """
+    recompute_metrics(log)
+    now, old = datetime.now(UTC), Path(log.location)
+    log.eval.created = now.isoformat(timespec="seconds")
     stamp = now.strftime("%Y-%m-%dT%H-%M-%S-%f")[:-3] + "+00-00"
-    return old.with_name(f"{stamp}_{old.name.partition('_')[2]}")
+    path = old.with_name(f"{stamp}_{old.name.partition('_')[2]}")
+    write_eval_log(log, str(path))
+    return path
 
 
 def regrade_dir(
@@ -161,7 +166,7 @@ def regrade_dir(
     """
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path in newest_logs([log_dir]):
-        log = read_log(path) if everything or _may_lack_scores(path) else None
+        log = read_log(path) if everything or may_lack_scores(path) else None
         facts = run_facts(log, path) if log else None
         if log is None or facts is None:
             continue

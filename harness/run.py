@@ -7,6 +7,7 @@ only what has no answer yet.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, cast
 
 from harness.boxes import Boxes, chosen_box, opened
@@ -34,12 +35,15 @@ from harness.experiment import (
 from harness.extent import Extent, InPrompts, extent, prompts
 from harness.job import Controls, Job, run_entries
 from harness.judges import refuse_judged_plans, refuse_unjudged
+from harness.ledger import spent_in
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
 from harness.records import Question
 from harness.regrade import regrade_dir
+from harness.rejudge import judge_dir_again
 from harness.selection import choose_in_hindsight, choose_on_train, single_entries
+from harness.spend import Spend
 from harness.suite import Suite, prompt_of
 from harness.task import pick
 
@@ -89,6 +93,7 @@ def _run(
     experiment = _with_entries(job, suites, systems, experiment)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
+        judge_dir_again(log_dir, job.catalogue.suites, job.spec, _meter(job))
     _note_openings(job, experiment)
     _make_plans(job, experiment)
     outcome = run_entries(job, experiment, log_dir)
@@ -98,6 +103,12 @@ def _run(
         experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
         outcome = run_entries(job, experiment, log_dir)
     return outcome
+
+
+def _meter(job: Job) -> Spend:
+    """Return a meter for what is asked before the eval set has its own."""
+    limit = job.request.max_usd
+    return Spend(job.book, limit, spent_in(job.request.log_dir) if limit else Decimal(0))
 
 
 def _experiment(

@@ -410,6 +410,26 @@ def test_a_limit_on_dollars_holds_for_judges_too(tmp_path: Path) -> None:
     assert system_totals(sitting).n_graded == 1
 
 
+def test_the_same_command_asks_the_judge_again_and_nobody_else(tmp_path: Path) -> None:
+    asked: list[Heard] = []
+
+    def counted(heard: Heard) -> str:
+        asked.append(heard)
+        return pupil(heard)
+
+    sat(tmp_path, Judge("down"), counted)
+    judge = Judge()
+    log_dir = sat(tmp_path, judge, counted)
+    found = scores(log_of(log_dir))
+    assert (found["prose"].value, found["prose"].metadata["judge"]) == (1.0, "scripted/judge")
+    assert found["42"].value == 1.0
+    assert (len(asked), len(judge.heard)) == (2, 1)
+    (sitting,), _ = read_sittings([log_dir])
+    assert system_totals(sitting).n_graded == 2
+    assert sat(tmp_path, judge, counted) == log_dir
+    assert len(judge.heard) == 1
+
+
 def test_grading_again_leaves_the_judges_verdicts_alone(tmp_path: Path) -> None:
     judge = Judge("\\boxed{N}")
     log_dir = sat(tmp_path, judge)
