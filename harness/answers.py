@@ -1,6 +1,6 @@
 r"""Find the answer in a reply: an integer, a letter, or a program. Pure text in, value out.
 
-Letters are read in letters.py, markup in reply_text.py; a caller imports all from here.
+Letters are read in letters.py, formulas in expressions.py, markup in reply_text.py.
 
 For grading and for voting, so a suite and self-consistency read a reply in the same way. What is
 found may be wrong, and an integer may lie outside 0-999; that is for the grader. Where no rule
@@ -14,6 +14,7 @@ Not here: algebra (`\boxed{140/2}` is no integer) and judging (suites/).
 
 import re
 
+from harness.expressions import expression
 from harness.letters import letter
 from harness.records import Kind
 from harness.reply_text import TAIL, after_thinking, answer_line, last_box, nothing, without_markup
@@ -79,7 +80,7 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = code(reply)
         return None if program is None else program.rstrip()
-    return reply.strip() or None
+    return expression(reply) or reply.strip() or None
 
 
 # --- integers ---------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ class Math500:
         if found is None:
             return Grade(0.0, None, f"No answer was found; the target is {question.target}.")
         verdict = compare(question.target, found)
-        several = boxed_list(reply) if not verdict.equal and is_list(question.target) else None
+        asked = not verdict.equal and not verdict.gave_up and is_list(question.target)
+        several = boxed_list(reply) if asked else None
         if several:  # each value in a box of its own
             found, verdict = several, compare(question.target, several)
         return Grade(

@@ -74,6 +74,14 @@ def test_a_leading_zero_makes_no_difference_and_a_longer_number_does() -> None:
     assert suite.grade(question("70"), "ANSWER: 7,0").extracted is None
 
 
+def test_a_sum_in_the_last_box_gets_a_second_look_and_the_grade_says_so() -> None:
+    grade = Aime25().grade(question("64"), r"\boxed{2^6}")
+    assert (grade.value, grade.extracted, grade.metadata) == (1.0, "64", {"look": "math-verify"})
+    assert Aime25().grade(question(), r"\boxed{\frac{140}{2}}").value == 1.0
+    assert Aime25().grade(question(), r"\boxed{70}").metadata == {"look": "exact"}
+    assert Aime25().grade(question(), r"\boxed{\frac{141}{2}}").extracted is None
+
+
 def test_an_explanation_is_a_statement_with_both_numbers() -> None:
     assert Aime25().grade(question(), r"\boxed{71}").explanation == "71 differs from the target 70."
     assert "target is 70" in Aime25().grade(question(), "").explanation

@@ -186,6 +186,7 @@ def test_replies_that_agree_have_one_normal_form() -> None:
     assert normalised("choice", r"\boxed{B}") == normalised("choice", "answer: b") == "B"
     assert normalised("program", "```python\na  \n\n```") == "a"
     assert normalised("text", "  yes \n") == "yes"
+    assert normalised("text", r"So $\boxed{2\pi}$.") == normalised("text", r"ANSWER: $2\pi$")
     assert normalised("text", " ") is normalised("integer", "?") is normalised("choice", "") is None
     assert normalised("program", "no program") is None
 
