@@ -7,6 +7,7 @@ is unpacked, and no file that is already there is replaced.
 import errno
 import fcntl
 import hashlib
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -55,15 +56,28 @@ def _part_of(path: Path) -> Generator[IO[bytes]]:
     """Yield the file that is being written, emptied of what a killed run left; it is then gone."""
     part = path.with_name(f".{path.name}.part")
     with part.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"Another podium is downloading {path}: wait for it.") from None
+        if not _locked(file, part):
+            raise UserError(f"Another podium is downloading {path}: wait for it.")
         try:
             file.truncate(0)
             yield file
         finally:
-            part.unlink(missing_ok=True)
+            if _is(file, part):
+                part.unlink()
+
+
+def _locked(file: IO[bytes], part: Path) -> bool:
+    """Lock the part; False when another run holds it, or has just moved it to its place."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return _is(file, part)
+
+
+def _is(file: IO[bytes], part: Path) -> bool:
+    """Return whether the open file is still the one of that name."""
+    return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
 
 
 def _written(url: str, part: IO[bytes], most: int, title: str, otherwise: str) -> tuple[str, int]:
