@@ -20,11 +20,11 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rewards.core import Reward
 from harness.rewards.exams import Exam
-from harness.rewards.hosting import bound, configured, url_of
+from harness.rewards.hosting import bound, configured, listen
 from harness.rewards.items import RewardItem, RewardOutcome, Scores
 from harness.rewards.service import RewardService, app
 from harness.suite import Judged, Split, Suite
-from sandbox import Limits, Program
+from sandbox import Box, Limits, Program, SandboxError
 from suites import SUITES
 from suites.rlpr import RLPR_RULES
 from suites.rlpr_rows import questions
@@ -106,6 +106,14 @@ def loaded(name: str, most: int = 4) -> tuple[Suite[Any], list[Question]]:
     pytest.skip(f"{name}: {why}")
 
 
+def needs_image(suite: Suite[Any], box: Box) -> None:
+    """Skip a test where a box lacks the image that a suite's programs need."""
+    try:
+        box.facts(suite.image)
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
 def made_up_rlpr() -> tuple[Suite[Any], list[Question]]:
     """Return questions in RLPR's columns with references of several kinds, none of the data's."""
     references = ("42", "B", "copper sulfate", r"\frac{3}{4}", "12.5 m/s", "x^2 + 1")
@@ -118,11 +126,12 @@ def made_up_rlpr() -> tuple[Suite[Any], list[Question]]:
 def served(reward: Reward, asked: Mapping[str, Exam]) -> Generator[str]:
     """Serve a reward in a thread of this process; yield its URL."""
     with bound("127.0.0.1", 0) as taken:
+        url = listen(taken)
         server = uvicorn.Server(configured(app(RewardService(reward, asked))))
         thread = Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:
-            yield url_of(taken)
+            yield url
         finally:
             server.should_exit = True
             thread.join()

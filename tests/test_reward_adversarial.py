@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lcb_rows import exam as livecodebench
 from lcb_rows import row
-from rewarded import Graded, Ran, exam_of, loaded, made_up_rlpr, same
+from rewarded import Graded, Ran, exam_of, loaded, made_up_rlpr, needs_image, same
 
 from harness.answers import code
 from harness.errors import UserError
@@ -34,18 +34,12 @@ def test_nor_do_the_rules_of_rlpr() -> None:
     refuse(*made_up_rlpr())
 
 
-RUN = [
-    name
-    for name, suite in SUITES.items()
-    if suite.needs_box and suite.image != "podium-sandbox-bigcodebench"
-]
-
-
 @pytest.mark.docker
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", [name for name, suite in SUITES.items() if suite.needs_box])
 def test_no_suite_of_programs_rewards_what_deserves_nothing(name: str, docker_box: Box) -> None:
-    suite, questions = loaded(name)
-    refuse(suite, questions[:2], docker_box)
+    suite, questions = loaded(name, 2)
+    needs_image(suite, docker_box)
+    refuse(suite, questions, docker_box)
 
 
 def test_nor_does_livecodebench_on_a_row_of_ours(subprocess_box: Box, tmp_path: Any) -> None:

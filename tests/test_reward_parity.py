@@ -23,7 +23,7 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from lcb_rows import DOUBLE, row
 from lcb_rows import exam as livecodebench
-from rewarded import Graded, exam_of, loaded, made_up_rlpr, same, served
+from rewarded import Graded, exam_of, loaded, made_up_rlpr, needs_image, same, served
 
 from harness.records import PODIUM, Grade, Question
 from harness.rewards.adversarial import attacks
@@ -47,13 +47,13 @@ HOSTILE = "\\boxed{" * 2000 + "}" * 1000 + "<think>Answer: \x00" + "9" * 20000
 
 def right(suite: Suite[Any], question: Question) -> str:
     """Return a reply that the suite's grader should find right."""
-    if suite.name == "humaneval":
-        rows = {one["task_id"]: one for one in fetch_rows("humaneval")}
-        one = rows[question.id]
-        return fenced(str(one["prompt"]) + str(one["canonical_solution"]))
+    if suite.name in ("humaneval", "bigcodebench"):
+        (one,) = (one for one in fetch_rows(suite.name) if one["task_id"] == question.id)
+        return fenced(str(one.get("code_prompt", one["prompt"])) + str(one["canonical_solution"]))
     if suite.name == "mbpp":
-        rows = {str(one["task_id"]): one for one in fetch_rows("mbpp")}
-        return fenced(str(rows[question.id.rpartition("-")[2]]["code"]))
+        number = question.id.rpartition("-")[2]
+        (one,) = (one for one in fetch_rows("mbpp") if str(one["task_id"]) == number)
+        return fenced(str(one["code"]))
     if suite.name.startswith("livecodebench"):
         return DOUBLE
     return (
@@ -229,8 +229,12 @@ def test_so_is_a_program_of_livecodebench(subprocess_box: Box, tmp_path: Path) -
 
 
 @pytest.mark.docker
-def test_programs_in_a_container_are_worth_the_same(docker_box: Box, tmp_path: Path) -> None:
-    suite, questions = loaded("practice-code", 2)
+@pytest.mark.parametrize("name", ["practice-code", "bigcodebench"])
+def test_a_program_in_a_container_is_worth_the_same(
+    name: str, docker_box: Box, tmp_path: Path
+) -> None:
+    suite, questions = loaded(name, 1)
+    needs_image(suite, docker_box)
     assert by_kind(agree(suite, questions, docker_box, tmp_path)) == GRADED
 
 

@@ -5,6 +5,7 @@ import pickle
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from threading import Event
@@ -17,8 +18,9 @@ from rewarded import Graded, Ran, alive, exam_of, exams, items, score, values
 from harness.errors import SpendLimit, TooManyMasked, UserError, WorkerError
 from harness.records import Grade, Question, Usage
 from harness.rewards.core import PAPER, Answered, Answerer, Reward, RewardSettings
+from harness.rewards.deadline import Deadline, DeadlineBox
 from harness.rewards.items import RewardItem, Status
-from sandbox import Box, SandboxError
+from sandbox import IMAGE, Box, Program, SandboxError
 from suites.livecodebench import LIVECODEBENCH
 
 CALM = RewardSettings(max_masked=1.0)
@@ -376,3 +378,15 @@ def test_an_answer_that_took_all_the_time_leaves_none_to_its_program(subprocess_
     (outcome,) = score(reward, items(("q1", "x"), suite="ran"))
     assert (outcome.value, outcome.status) == (None, Status.TIMEOUT)
     assert outcome.latency_s < 4
+
+
+def test_a_box_with_a_deadline_stands_for_its_box_in_what_a_suite_remembers(
+    subprocess_box: Box,
+) -> None:
+    one, two = (DeadlineBox(subprocess_box, Deadline(at)) for at in (1.0, 2.0))
+    known: dict[Any, str] = {subprocess_box: "known"}
+    assert known[one] == {one: "known"}[two] == "known"
+    assert (one.name, one.facts(IMAGE)) == ("subprocess", subprocess_box.facts())
+    one.close()
+    with closing(two.box.run(Program("print(1)"), [b""])) as outcomes:
+        assert next(outcomes).stdout == b"1\n"

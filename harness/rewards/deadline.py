@@ -37,21 +37,30 @@ class Deadline:
         self.at = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DeadlineBox:
-    """The same box, for one item. Its limits are shortened to what is left, never lengthened."""
+    """The same box, for one item. Its limits are shortened to what is left, never lengthened.
+
+    It equals its box, and others of it: a suite may remember what it once asked a box.
+    """
 
     box: Any
     deadline: Deadline
+
+    def __eq__(self, other: object) -> bool:
+        return self.box == (other.box if isinstance(other, DeadlineBox) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.box)
 
     @property
     def name(self) -> str:
         """The box's own name."""
         return self.box.name
 
-    def facts(self, *image: str) -> Any:
-        """Say what the box says."""
-        return self.box.facts(*image)
+    def facts(self, image: str) -> Any:
+        """Say what the box says of an image."""
+        return self.box.facts(image)
 
     def close(self) -> None:
         """Leave the box open: it is others' too."""
