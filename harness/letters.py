@@ -71,7 +71,7 @@ _ONLY = re.compile(r"(?:(?i:option|choice)\s+)?[(\[{]?([A-Da-d])[)\]}]?[.:]?")
 _BOLD = re.compile(r"\s*\*\*[(\[]?([A-D])[)\]]?[.:]?\*\*[.:]?\s*")
 _PLEASANTRY = re.compile(r"\s*(?:I )?(?:hope (?:this|that|it)|let me know|feel free)\b", re.I)
 _SEVERAL_BOXES = re.compile(
-    r"\\boxed\s*\{[^{}]{0,40}\}(?:[\s$,;/&]|\bor\b|\band\b){0,20}\\boxed\s*\{"
+    r"\\boxed\s*\{([^{}]{0,40})\}(?:[\s$,;/&]|\bor\b|\band\b){0,20}\\boxed\s*\{"
 )
 _INVISIBLE = dict.fromkeys((*range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, 0xFEFF))
 
@@ -147,9 +147,11 @@ def _explicit(said: str) -> str | None:
     box = last_box(said)
     if box is None:
         return None
-    if box[0] is None or _SEVERAL_BOXES.search(said[max(0, box[1] - 200) : box[1]]):
+    if box[0] is None:
         return ""
-    return _stated(_readable(box[0]))
+    found = _stated(_readable(box[0]))
+    beside = _SEVERAL_BOXES.search(said[max(0, box[1] - 200) : box[1]])
+    return "" if beside and _stated(beside.group(1)) != found else found
 
 
 def _stated(value: str) -> str | None:
