@@ -56,7 +56,9 @@ def main() -> None:
 
 def _limit() -> None:
     """Bound memory, files and cores of this process and of its children; say no more on stderr."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads it, and a full pipe would block
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)  # nobody reads it, and a full pipe would block
+    os.close(nowhere)
     for what, most in (
         (resource.RLIMIT_AS, 2 * GIBIBYTE),
         (resource.RLIMIT_NOFILE, 16),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +105,7 @@ def test_the_process_has_no_environment_but_path_and_no_file_of_ours(tmp_path: P
         limits = (process / "limits").read_text()
         worker.end()
     assert names - {b""} == {b"PATH"}
-    assert all(target.startswith("pipe:") for target in opened)
+    assert {target.partition(":")[0] for target in opened} == {"pipe", os.devnull}
     assert "Max file size             0 " in limits
 
 
@@ -146,3 +147,30 @@ def test_a_process_that_cannot_start_is_our_failure_and_no_verdict(tmp_path: Pat
     broken.write_text("raise SystemExit('no such library')\n")
     with pytest.raises(EqualityError, match="no such library"):
         Worker([sys.executable, "-I", str(broken)])
+
+
+GUARDED = """
+import runpy, subprocess, socket, sys
+worker = runpy.run_path(sys.argv[1])
+sys.addaudithook(worker["_refuse"])
+attempts = {
+    "eval": lambda: eval("1 + 1"),
+    "exec": lambda: exec("x = 1"),
+    "write": lambda: open(sys.argv[2], "w"),
+    "program": lambda: subprocess.run(["true"]),
+    "socket": lambda: socket.socket(),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except PermissionError:
+        print(name)
+"""
+
+
+def test_the_process_can_run_no_string_write_no_file_start_no_program_and_call_nobody(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", GUARDED, str(equality_process.PROGRAM), str(tmp_path / "x")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["eval", "exec", "write", "program", "socket"]
