@@ -166,5 +166,5 @@ def _question(row: Mapping[str, Any]) -> Question:
         kind="text",
         target=str(row["answer"]).strip(),
         topic=str(row["subject"]),
-        metadata={"level": row["level"]},
+        metadata={"level": f"Level {str(row['level']).removeprefix('Level ')}"},  # the hub has 2
     )

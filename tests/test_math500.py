@@ -145,6 +145,11 @@ def test_a_split_that_does_not_exist_is_refused() -> None:
         MATH500_ALL.load("train")
 
 
+def test_the_hub_s_levels_are_those_of_the_file() -> None:
+    (of_hub,) = questions([{**row(), "level": 2}], "hub")
+    assert of_hub.metadata["level"] == "Level 2"
+
+
 def test_an_id_that_comes_twice_is_refused() -> None:
     with pytest.raises(UserError, match="has the id 'math500-algebra-1' twice"):
         questions([row(), row()], "rows.jsonl")
