@@ -7,7 +7,7 @@ normally. A second one ends at once. Not here: what is answered (service.py).
 import errno
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -54,12 +54,25 @@ def listen(taken: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(application: ASGIApp, taken: socket.socket, grace_s: int = GRACE_S) -> None:
-    """Serve until a signal says stop; returns normally then. For the main thread."""
+def serve(
+    application: ASGIApp,
+    taken: socket.socket,
+    ready: Callable[[], None],
+    grace_s: int = GRACE_S,
+) -> None:
+    """Serve until a signal says stop; returns normally then. For the main thread.
+
+    `ready` is called once a signal ends it in good order: whoever reads that it serves may stop it.
+    """
     server = uvicorn.Server(configured(application, grace_s))
-    before = {one: signal.signal(one, _heard) for one in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
+
+    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
-        server.run(sockets=[taken])  # it raises the signals anew when it has stopped: to `_heard`
+        ready()
+        server.run(sockets=[taken])
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
@@ -81,10 +94,6 @@ def configured(application: ASGIApp, grace_s: int = GRACE_S) -> uvicorn.Config:
         timeout_keep_alive=120,
         timeout_graceful_shutdown=grace_s,
     )
-
-
-def _heard(number: int, frame: FrameType | None) -> None:
-    """Take a signal that uvicorn has already obeyed."""
 
 
 def _refusal(host: str, port: int, error: OSError | OverflowError) -> str:

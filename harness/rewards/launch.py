@@ -106,8 +106,8 @@ def launch(
         reward = Reward(exams, asked.answer, settings, box and box.box)
         fresh = request.pool is not None
         service = RewardService(reward, exams, asked.shown, request.on_unscored, fresh)
-        say(f"Rewards at {listen(taken)}: {_what(request, exams, box)}.")
-        serve(app(service), taken)
+        said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}."
+        serve(app(service), taken, ready=lambda: say(said))
         say(_ended(service))
 
 
