@@ -5,7 +5,7 @@ it. Does not: running a workflow (harness/execute.py), exams (suites/), hand-wri
 (baselines/). Nothing here imports torch but the training files.
 
 Reading order: `parse.py` (what a conductor may say), `prompt.py` (what it is told), `policy.py`
-(asking, one retry, running).
+(asking, one retry, running), `plan_reward.py` (what a plan is worth to a trainer).
 """
 
 from collections.abc import Mapping
