@@ -154,9 +154,9 @@ def test_inputs_are_run_until_the_deadline_and_the_one_at_it_says_nothing(
     limits = replace(QUICK, wall_s=1.5)
     said: list[str] = []
     given = [b"0.1", b"0.1", b"30", b"30", b"0.1"]
-    with closing(box.run(slow, given, limits)) as outcomes, pytest.raises(DeadlinePassed):
-        for outcome in outcomes:
-            said.append(outcome.status)
+    outcomes = box.run(slow, given, limits)
+    with pytest.raises(DeadlinePassed):
+        said.extend(outcome.status for outcome in outcomes)
     own = ["exited", "exited", "time"]
     assert said == own[: len(said)]  # a busy machine may come less far
 
