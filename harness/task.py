@@ -130,7 +130,7 @@ def as_scorer(
             try:
                 if isinstance(suite, Judged) and suite.needs_judge(question):
                     return as_score(await suite.judged(state, question))
-                if box is None:
+                if box is None and question.kind != "text":  # quick: no program, no algebra
                     return as_score(suite.grade(question, reply))
                 verdict = await anyio.to_thread.run_sync(
                     suite.grade, question, reply, box, limiter=at_once
