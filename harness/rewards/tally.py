@@ -81,13 +81,17 @@ class Tally:
     @property
     def too_many(self) -> bool:
         """Whether the share without a value is beyond its limit."""
+        with self._lock:
+            return self._beyond()
+
+    def _beyond(self) -> bool:
         seen = len(self._latest)
         return seen >= self._after and sum(self._latest) > self._max_masked * seen
 
     def refuse(self) -> None:
         """Raise TooManyMasked when the share is beyond its limit."""
         with self._lock:
-            if self.too_many:
+            if self._beyond():
                 raise TooManyMasked(
                     f"{sum(self._latest)} of the latest {len(self._latest)} rewards have no value, "
                     f"more than the share of {self._max_masked:g} that is allowed. The last one: "
