@@ -8,6 +8,7 @@ A row has `scorer` (aime, choice, math or math-sympy), `reply`, `target` and, fo
 
 import json
 import sys
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -18,23 +19,20 @@ from inspect_ai.solver._multiple_choice import (
     parse_answers,
     set_choices_based_on_generated_response,
 )
-from inspect_evals.math.math import (  # pyright: ignore[reportMissingImports]
-    expression_exact_match,
-    expression_exact_match_sympy,
-)
-from inspect_evals.utils.aime_common import (  # pyright: ignore[reportMissingImports]
-    aime_scorer,
-)
-
-SCORERS: dict[str, Any] = {
-    "aime": aime_scorer(),
-    "choice": choice(),
-    "math": expression_exact_match(),
-    "math-sympy": expression_exact_match_sympy(),
-}
 
 
-async def verdict(row: dict[str, Any]) -> dict[str, Any]:
+def scorers() -> dict[str, Any]:
+    """Return their scorers by our names for them."""
+    mathematics = import_module("inspect_evals.math.math")
+    return {
+        "aime": import_module("inspect_evals.utils.aime_common").aime_scorer(),
+        "choice": choice(),
+        "math": mathematics.expression_exact_match(),
+        "math-sympy": mathematics.expression_exact_match_sympy(),
+    }
+
+
+async def verdict(row: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """Return what their scorer says, or how it failed."""
     state = TaskState(
         model=ModelName("none/none"),
@@ -50,7 +48,7 @@ async def verdict(row: dict[str, Any]) -> dict[str, Any]:
         if row["scorer"] == "choice":
             answers = parse_answers(state, multiple_correct=False)
             set_choices_based_on_generated_response(state, answers)
-        score: Score | None = await SCORERS[row["scorer"]](state, state.target)
+        score: Score | None = await theirs[row["scorer"]](state, state.target)
     except Exception as error:
         return {"value": 0.0, "failed": type(error).__name__}
     return {"value": float(score is not None and score.value == "C")}
@@ -58,8 +56,10 @@ async def verdict(row: dict[str, Any]) -> dict[str, Any]:
 
 async def main() -> None:
     """Answer line by line."""
+    theirs = scorers()
     for line in sys.stdin:
-        print(json.dumps(await verdict(json.loads(line))), flush=True)
+        print(json.dumps(await verdict(json.loads(line), theirs)), flush=True)
 
 
-anyio.run(main)
+if __name__ == "__main__":
+    anyio.run(main)
