@@ -82,7 +82,7 @@ def grade_arguments(grade: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="JSONL rows with question_id and reply",
+        help="JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked",
     )
     grade.add_argument(
         "--out",

@@ -20,7 +20,7 @@ from harness.errors import UserError
 from harness.progress import progress_line, tick
 from harness.records import EMPTY, Grade, Question
 from harness.rows import read_rows
-from harness.suite import LeavesOut, Suite
+from harness.suite import LeavesOut, Suite, at_epoch
 from harness.verdicts import LINE, Made, Verdict, VerdictFile, opened_verdicts
 
 ADDED = ("official", "fragile", "errata")
@@ -73,6 +73,8 @@ class _Reply:
     line: int
     question: str
     text: str
+    epoch: int
+    """Which epoch's form of the question was asked; 1 unless the row says."""
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
@@ -150,7 +152,14 @@ def _replies(path: Path) -> Generator[_Reply]:
             raise UserError(f"{path}, line {line}: its `question_id` is not a string.")
         if not isinstance(text, str):
             raise UserError(f"{path}, line {line}: its `reply` is not a string.")
-        yield _Reply(line, str(question), text)
+        yield _Reply(line, str(question), text, _epoch(row, f"{path}, line {line}"))
+
+
+def _epoch(row: Mapping[str, Any], where: str) -> int:
+    epoch = row.get("epoch", 1)
+    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+        raise UserError(f"{where}: its `epoch` is not a whole number from 1.")
+    return epoch
 
 
 def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> Made:
@@ -189,7 +198,7 @@ def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile) -> None:
 
 def _verdict(grader: _Grader, reply: _Reply) -> Verdict:
     """Grade one reply; what podium could not grade has no value, and is never a 0."""
-    question = grader.questions[reply.question]
+    question = at_epoch(grader.suite, grader.questions[reply.question], reply.epoch)
     box = grader.box.box if grader.box else None
     started = time.monotonic()
     try:

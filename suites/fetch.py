@@ -138,7 +138,8 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if source.sha256 and found != source.sha256:
         raise UserError(
-            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}."
+            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}; "
+            "move it away, then `podium data fetch` gets the pinned one."
         )
     return content
 

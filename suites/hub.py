@@ -18,6 +18,9 @@ from harness.errors import UserError
 
 HubRows = tuple[dict[str, Any], ...]
 
+LONGEST_REASON = 160
+"""Characters of what a client says; of a longer message only the error's name is told."""
+
 
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 """Whether the hub is not to be asked in this context; see `hub_left_alone`."""
@@ -120,7 +123,8 @@ def refusal(error: Exception, hub: str, otherwise: str) -> UserError:
             f"The hub has no {hub}, or shows it to other accounts only: set HF_TOKEN "
             f"to one that may see it, or {otherwise}."
         )
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = first if len(first) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
 
 

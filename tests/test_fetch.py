@@ -127,7 +127,8 @@ def test_a_file_with_another_digest_is_refused(tmp_path: Path) -> None:
     path = tmp_path / sources()["aime25"].file
     path.parent.mkdir()
     path.write_text("{}\n")
-    with pytest.raises(UserError, match="is not the pinned file: its sha256 is ca3d163bab05, not"):
+    said = "its sha256 is ca3d163bab05, not f25b933cfadf; move it away, then `podium data fetch` "
+    with pytest.raises(UserError, match=f"is not the pinned file: {said}"):
         local_bytes("aime25", tmp_path)
 
 

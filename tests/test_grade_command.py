@@ -9,6 +9,7 @@ import pytest
 from gold import gold_reply
 from graded import RIGHT, grade, values, verdicts_in, write_replies
 from toy import Toy, toy_catalogue
+from toy_exams import VariedToy
 
 from harness.errors import UserError
 from harness.grade import Graded, GradeRequest, grade_file
@@ -39,6 +40,15 @@ class Unlucky(Toy):
 def grade_toy(folder: Path, error: Exception | None = None) -> Graded:
     request = GradeRequest("toy", folder / "replies.jsonl", folder / "out.jsonl")
     return grade_file(request, toy_catalogue(Unlucky(error)))
+
+
+def test_a_reply_is_graded_as_its_epoch_put_the_question(tmp_path: Path) -> None:
+    name = VariedToy().load()[0].id
+    rows = [{"question_id": name, "reply": "7", "epoch": epoch} for epoch in (1, 2, 4)]
+    (tmp_path / "replies.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    request = GradeRequest("varied", tmp_path / "replies.jsonl", tmp_path / "out.jsonl")
+    grade_file(request, toy_catalogue(VariedToy()))
+    assert values(tmp_path) == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.skipif(not SATURN.is_file(), reason=f"{SATURN.name} is absent; see PODIUM_DATA")

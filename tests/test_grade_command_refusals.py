@@ -41,6 +41,11 @@ def complaint(capsys: pytest.CaptureFixture[str], code: int) -> str:
             '{"question_id": "x", "reply": null}', "its `reply` is not a string", id="no-string"
         ),
         pytest.param(
+            '{"question_id": "x", "reply": "?", "epoch": 0}',
+            "its `epoch` is not a whole number from 1",
+            id="no-epoch",
+        ),
+        pytest.param(
             '{"question_id": "x", "reply": "?"}\n{"question_id": 7, "reply": "?"}\n' + GOOD,
             "has no question 'x' (2 of 3 replies",
             id="unknown",
