@@ -28,7 +28,8 @@ _UNIT = re.compile(
 _NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
 _WHOLE = re.compile(rf"{_NUMBER}\.?")
 _NOT_CONTINUED = (
-    r"(?![A-Za-z\d]|\.\d|,\s*\d|\s*[-+/^*<>%=?\u00d7\u00b7\u00f7\u221a\u03c0\d\\]"
+    r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|,\s*\d"
+    r"|\s*[-+/^*<>%=?\u00d7\u00b7\u00f7\u221a\u03c0\d\\]"
     r"|\s+(?:or|and|to|mod|modulo|times|plus|minus|divided|over|squared|percent|sqrt|pi)\b)"
 )
 """A number that goes on (`7,0`, `70/3`, `70 or 71`) is not the answer 70."""

@@ -57,8 +57,10 @@ _ANSWER_IS = re.compile(
     r"\b(?i:answer|choice|option)(?:\s+is|\s*:)\s*:?\s*(?:(?i:option|choice)\s+)?[(\[]?([A-D])"
     rf"{_TOO}{_ENDS}"
 )
+_HAN = r"(?:\u7b54\u6848|\u6545\u9009|\u7b54\u3048|\u6b63\u89e3|\ub2f5)"
+_SAYS_HAN = re.compile(_HAN)
 _ANSWER_IS_HAN = re.compile(
-    r"(?:\u7b54\u6848|\u6545\u9009|\u7b54\u3048|\u6b63\u89e3|\uc815\ub2f5|\ub2f5)"
+    rf"{_HAN}"
     r"[\u662f\u4e3a\u306f\uc740\ub294\u5e94\u8be5]*\s*:?\s*[(\[]?([A-D])(?=[)\]]|\s*$|[.,\u3002]|\u3067\u3059|\uc785)"
 )
 """The same in scripts that put no space between words: Chinese, Japanese, Korean."""
@@ -73,7 +75,7 @@ _PLEASANTRY = re.compile(r"\s*(?:I )?(?:hope (?:this|that|it)|let me know|feel f
 _SEVERAL_BOXES = re.compile(
     r"\\boxed\s*\{([^{}]{0,40})\}(?:[\s$,;/&]|\bor\b|\band\b){0,20}\\boxed\s*\{"
 )
-_INVISIBLE = dict.fromkeys((*range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, 0xFEFF))
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 
 
 def letter(reply: str) -> str | None:
@@ -132,7 +134,7 @@ def _readable(text: str) -> str:
     """Fold full-width letters and take away marks of direction; ASCII needs neither."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 # --- explicit statements ----------------------------------------------------------------------
@@ -150,12 +152,19 @@ def _explicit(said: str) -> str | None:
     if box[0] is None:
         return ""
     found = _stated(_readable(box[0]))
-    beside = _SEVERAL_BOXES.search(said[max(0, box[1] - 200) : box[1]])
-    return "" if beside and _stated(beside.group(1)) != found else found
+    return "" if _another_beside(said, box[1], found) else found
+
+
+def _another_beside(said: str, end: int, found: str | None) -> bool:
+    """Return whether the box right before the one that ends there holds another letter."""
+    beside = _SEVERAL_BOXES.search(said[max(0, end - 200) : end])
+    return bool(beside and _stated(beside.group(1)) != found)
 
 
 def _stated(value: str) -> str | None:
     box = last_box(value)
+    if box and _another_beside(value, box[1], _stated(box[0] or "")):
+        return ""
     plain = without_markup((box[0] or "") if box else value[:TAIL]).strip(
         " _'\"\u2018\u2019\u201c\u201d"
     )
@@ -186,16 +195,21 @@ def _contradicted(tail: str, stated: str) -> bool:
 
 def _in_prose(said: str) -> str | None:
     tail = _readable(said[-TAIL:])
-    if not tail.isascii() or _SAYS.search(tail.lower()):
+    if _worth_reading(tail):
         lines = tail.splitlines()
         for at in reversed(range(len(lines))):
-            if not lines[at].isascii() or _SAYS.search(lines[at].lower()):
+            if _worth_reading(lines[at]):
                 plain = without_markup(lines[at])
                 stated = [*_ANSWER_IS.finditer(plain), *_ANSWER_IS_HAN.finditer(plain)]
                 if stated:
                     rest = "\n".join((plain[stated[-1].end() :], *lines[at + 1 :]))
                     return "" if _TAKEN_BACK.search(rest) else stated[-1].group(1)
     return _nothing_else(tail)
+
+
+def _worth_reading(text: str) -> bool:
+    says = _SAYS.search(text.lower())
+    return bool(says or (not text.isascii() and _SAYS_HAN.search(text)))
 
 
 def _nothing_else(tail: str) -> str | None:
