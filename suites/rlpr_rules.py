@@ -34,7 +34,12 @@ _SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
 _LETTER = re.compile(r"\(?([A-P])\)?\.?")
-_STATED_LETTER = re.compile(r"(?:(?:option|choice)\s+)?\(?([A-P])(?:\)|[.:](?!\w)|\s*$)", re.I)
+_STATED_LETTER = re.compile(
+    r"(?:(?:option|choice)\s+)?\(?([A-P])(?:\)|[.:](?!\w)|\s*$)"
+    r"(?!\s*(?:[,;/&]|(?:or|and)\b)?\s*(?:(?:option|choice)\s+)?\(?(?-i:[A-P])(?:[).:]|\s*$))",
+    re.I,
+)
+"""Not with a second letter right behind it: `(B) or (C)`, `A) B) C) D)`."""
 _PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
 _MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]\b")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")

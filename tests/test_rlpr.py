@@ -211,6 +211,17 @@ def test_an_empty_reply_is_wrong_whoever_grades() -> None:
         assert (grade.value, grade.extracted) == (0.0, None)
 
 
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("B", 1.0), ("option B", 1.0), ("(B) i.e. the second", 1.0), ("B) A square", 1.0),
+        ("(B) or (C)", 0.0), ("B, C", 0.0), ("B) C) D)", 0.0), ("A. B. C. D.", 0.0),
+    ],
+)  # fmt: skip
+def test_a_letter_counts_alone_and_not_as_the_first_of_several(answer: str, value: float) -> None:
+    assert RLPR.grade(questioned("(B)"), f"<answer>{answer}</answer>").value == value
+
+
 @pytest.mark.parametrize("form", ["<answer>{}</answer>", "\\boxed{{{}}}", "Answer: {}"])
 def test_every_reference_that_rules_grade_is_right_as_it_stands(form: str) -> None:
     gold = [
