@@ -208,8 +208,9 @@ def test_a_read_only_folder_is_named_with_the_way_out() -> None:
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would ignore it
 from suites.download import download
 download(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
 """

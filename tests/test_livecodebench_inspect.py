@@ -33,7 +33,7 @@ def sat(suite: LiveCodeBench, box: Box, logs: Path, epochs: int = 1) -> EvalLog:
 
     (log,) = eval(
         with_breakdown(as_task(suite, box=box), epochs),
-        model=get_model(script("coder", reply)),
+        model=get_model(script("coder", reply), memoize=False),
         log_dir=str(logs),
         log_format="json",
         display="none",
@@ -68,7 +68,7 @@ def test_a_missing_data_file_leaves_a_sample_unscored_with_the_reason(
     (tmp_path / "data" / "livecodebench" / "livecodebench-6.jsonl").unlink()
     (log,) = eval(
         made,
-        model=get_model(script("coder", lambda _: DOUBLE)),
+        model=get_model(script("coder", lambda _: DOUBLE), memoize=False),
         log_dir=str(tmp_path),
         display="none",
     )

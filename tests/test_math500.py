@@ -179,7 +179,7 @@ def test_the_task_runs_in_inspect(tmp_path: Path) -> None:
 
     (log,) = eval(
         math500(limit=2),
-        model=get_model(script("zero", reply)),
+        model=get_model(script("zero", reply), memoize=False),
         log_dir=str(tmp_path),
         display="none",
     )

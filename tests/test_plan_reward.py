@@ -53,7 +53,7 @@ def test_a_plan_is_worth_in_training_what_an_evaluation_gives_it(tmp_path: Path)
     (log,) = evaluate(
         as_task(suite, split="train", limit=n, solver=solving),
         model="none",
-        model_roles={"conductor": get_model(script("conduct", conduct))},
+        model_roles={"conductor": get_model(script("conduct", conduct), memoize=False)},
         display="none",
         log_dir=str(tmp_path),
     )
