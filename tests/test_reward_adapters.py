@@ -127,6 +127,7 @@ def test_only_what_the_assistant_says_last_is_the_completion() -> None:
     assert text_of(turns) == "second"
     assert text_of([]) == ""
     assert text_of([{"role": "assistant", "content": None}]) == ""
+    assert text_of([{"role": "assistant", "tool_calls": [{"id": "1"}]}]) == ""
 
 
 def test_equal_items_are_numbered_in_their_order() -> None:

@@ -109,6 +109,14 @@ def test_a_service_that_is_not_there_leaves_items_without_a_value() -> None:
     assert "127.0.0.1:1 gave no rewards" in first.reason
 
 
+def test_a_service_that_stays_away_ends_the_training() -> None:
+    client = RewardClient("http://127.0.0.1:1", retries=0)
+    for _ in range(31):
+        scored(client, ITEM)
+    with pytest.raises(TooManyMasked, match=r"32 of the latest 32 .* gave no rewards"):
+        scored(client, ITEM)
+
+
 RIGHT = RewardOutcome(1.0, Status.SCORED, {"correct": 1.0, "parsed": 1.0})
 
 

@@ -43,6 +43,7 @@ REFUSED = [
     (("--suite", "practice-integer", "--pool", "recorded-aime25"), "recorded"),
     (("--suite", "practice-integer", "--max-usd", "1"), "--max-usd goes with --pool"),
     (("--suite", "practice-integer", "--timeout", "0"), "more than 0 seconds"),
+    (("--suite", "practice-integer", "--timeout", "nan"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--max-masked", "1.5"), "a share from 0 to 1"),
     (("--suite", "practice-integer", "--most", "-1"), "at least 1 item"),
     (("--suite", "practice-integer", "--most", "0"), "at least 1 item"),

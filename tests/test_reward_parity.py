@@ -24,6 +24,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from lcb_rows import DOUBLE, row
 from lcb_rows import exam as livecodebench
 from rewarded import Graded, exam_of, loaded, made_up_rlpr, needs_image, same, served
+from serving import post
 
 from harness.records import PODIUM, Grade, Question
 from harness.rewards.adversarial import attacks
@@ -148,7 +149,38 @@ def by_adapter(reward: Scores, url: str, said: Sequence[Said]) -> dict[str, list
         "verl": [verl(reward, item) for item in asked],
         "verifiers": [verifiers(reward, one) for one in said],
         "openrlhf": [openrlhf(reward, one) for one in said],
+        **{path: [by_label(url, path, one) for one in said] for path in BODIES},
     }
+
+
+BODIES: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
+    "/get_reward": lambda label, text: {
+        "query": [f"Q{text}"],
+        "prompts": ["Q"],
+        "labels": [label],
+    },
+    "/rm": lambda label, text: {"response": text, "label": label},
+    "/verify": lambda label, text: {
+        "responses_create_params": {},
+        "response": {"output": [{"content": [{"type": "output_text", "text": text}]}]},
+        "label": label,
+    },
+}
+
+
+def by_label(url: str, path: str, one: Said) -> float | None:
+    if one.item.epoch > 1 and isinstance(SUITES.get(one.item.suite), Varied):
+        return one.value
+    label = f"{one.item.suite}/{one.item.question}"
+    status, body = post(f"{url}{path}", BODIES[path](label, one.item.completion))
+    if status == 503:
+        return None
+    assert status == 200, body
+    if path == "/rm":
+        return body
+    if path == "/verify":
+        return None if body["mask_sample"] else body["reward"]
+    return body["rewards"][0]
 
 
 def verl(reward: Scores, item: RewardItem) -> float | None:

@@ -207,6 +207,7 @@ BAD = [
     ("/rm", {"response": "x", "label": None}, 422, "label"),
     ("/verify", {"response": {"output": []}, "label": LABEL}, 422, "responses_create_params"),
     ("/verify", gym(RIGHT), 422, "SUITE/QUESTION"),
+    ("/verify", gym(RIGHT, label=LABEL, seen=float("nan")), 422, "no JSON numbers"),
     ("/verify", gym(RIGHT, label=f"{INTEGER.name}/no-such"), 404, "no-such"),
 ]
 

@@ -1,9 +1,11 @@
 """The reward core: outcomes in order, each with its status, whatever goes wrong."""
 
+import math
 import pickle
 import time
 from decimal import Decimal
 from threading import Event
+from typing import Any
 
 import anyio
 import pytest
@@ -63,6 +65,26 @@ def test_an_error_message_of_an_unpublishable_suite_is_not_repeated() -> None:
 
     (outcome,) = score(Reward(exams(Graded(leak, publishable=False))), items(("q1", "1")))
     assert outcome.reason == "q1 could not be graded (ValueError)"
+
+
+def test_a_grade_that_is_none_has_no_value() -> None:
+    for said in (math.nan, 2.5, -1.0, None):
+        grade: Any = None if said is None else Grade(said, "x")
+        reward = Reward(exams(Graded(lambda question, reply, grade=grade: grade)))
+        (outcome,) = score(reward, items(("q1", "1")))
+        assert (outcome.value, outcome.status) == (None, Status.SCORER_ERROR)
+
+
+@pytest.mark.parametrize("status", [Status.WORKER_ERROR, Status.INVALID_ACTION])
+def test_why_there_is_no_answer_is_not_repeated_of_an_unpublishable_suite(status: Status) -> None:
+    async def leak(item: RewardItem, question: Question) -> Answered:
+        if status is Status.WORKER_ERROR:
+            raise WorkerError(f"refused: {question.text}")
+        return Answered(None, status, reason=f"no workflow: {question.text}")
+
+    (outcome,) = score(Reward(exams(Graded(publishable=False)), leak), items(("q1", "1")))
+    assert outcome.status is status
+    assert "Say 1." not in outcome.reason
 
 
 def test_the_answerer_sees_no_target_and_its_text_is_graded() -> None:
@@ -196,6 +218,36 @@ def test_a_share_at_the_limit_is_borne_and_few_outcomes_mean_nothing() -> None:
     assert values(few, items(*(("q1", str(n * 10)) for n in range(31)))) == [None] * 31
 
 
+def test_work_that_was_cut_short_is_refused_though_others_went_well_meanwhile() -> None:
+    async def at_once() -> None:
+        go = anyio.Event()
+
+        async def answer(item: RewardItem, question: Question) -> Answered:
+            if item.completion == "slow":
+                await anyio.sleep_forever()
+            if item.completion != "known":
+                await go.wait()
+            if item.completion == "bad":
+                raise WorkerError("down")
+            return Answered("1")
+
+        settings = RewardSettings(most=64, masked_after=4)
+        reward = Reward(exams(Graded()), answer, settings)
+        await reward.score(items(("q1", "known")))
+        said = [*["bad"] * 4, *["good"] * 30, "slow"]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_later, go)
+            with pytest.raises(TooManyMasked, match="3 of the latest 4"):
+                await reward.score(items(*(("q1", one) for one in said)))
+
+    anyio.run(at_once)
+
+
+async def _later(go: anyio.Event) -> None:
+    await anyio.sleep(0.05)
+    go.set()
+
+
 def test_an_outage_late_in_a_long_run_is_noticed() -> None:
     down = Event()
 
@@ -218,7 +270,7 @@ def test_counts_have_every_status_from_the_start() -> None:
 
 
 def test_a_reward_refuses_settings_that_mean_nothing_and_a_missing_box() -> None:
-    for wrong in ({"most": 0}, {"max_masked": 1.5}, {"timeout_s": 0.0}):
+    for wrong in ({"most": 0}, {"max_masked": 1.5}, {"timeout_s": 0.0}, {"timeout_s": math.nan}):
         with pytest.raises(UserError):
             RewardSettings(**wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="open a box"):

@@ -13,16 +13,21 @@ import random
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, cast
 
 from harness.errors import PodiumError, TooManyMasked, UserError
 from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.rewards.tally import Tally
 from harness.rewards.wire import MASKED, items_json, outcomes_from
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """No proxy: the service is on this machine or in this cluster, whatever `http_proxy` says."""
+
+MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
+"""The share of items that may find no service, and how many items before it means anything: a
+service that is gone cannot say itself that too many have no value."""
 
 LONGEST_WAIT_S = 30.0
 """Seconds between two tries, at most."""
@@ -47,6 +52,13 @@ class RewardClient:
     retries: int = 5
     """Tries after the first; before them some random part of 1, 2, 4, ... seconds passes."""
 
+    _tally: Tally = field(
+        default_factory=lambda: Tally(MOST_UNREACHED, UNREACHED_AFTER),
+        init=False,
+        repr=False,
+        compare=False,
+    )
+
     def __post_init__(self) -> None:
         """Refuse what could never be asked."""
         if not self.url.startswith(("http://", "https://")):
@@ -60,8 +72,8 @@ class RewardClient:
         """Return one outcome per item, in order.
 
         A service that cannot be reached gives outcomes without a value (`scorer_error`), not an
-        exception. Raises ValueError (a UserError) with the service's own sentence for items it
-        refuses, and `TooManyMasked` when it has stopped for good.
+        exception, until they are too large a share of the latest: TooManyMasked, as when it has
+        stopped for good. ValueError (a UserError) has its own sentence for items it refuses.
         """
         if not items:
             return []
@@ -70,12 +82,22 @@ class RewardClient:
             outcomes = await self._tried(body)
         except _Unreachable as error:
             reason = f"The reward service at {self.url} gave no rewards: {error}"
-            return [RewardOutcome(None, Status.SCORER_ERROR, _UNKNOWN, reason=reason)] * len(items)
+            outcomes = [RewardOutcome(None, Status.SCORER_ERROR, _UNKNOWN, reason=reason)] * len(
+                items
+            )
+            self._noted(outcomes)
+            self._tally.refuse()
+            return outcomes
         if len(outcomes) != len(items):
             raise ServiceRefusal(
                 f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
             )
+        self._noted([_REACHED] * len(items))
         return outcomes
+
+    def _noted(self, outcomes: Sequence[RewardOutcome]) -> None:
+        for outcome in outcomes:
+            self._tally.note(outcome)
 
     async def _tried(self, body: bytes) -> list[RewardOutcome]:
         for tried in range(self.retries + 1):
@@ -103,6 +125,9 @@ class RewardClient:
 
 
 _UNKNOWN: Mapping[str, float | None] = {"correct": None, "parsed": None}
+
+_REACHED = RewardOutcome(0.0, Status.SCORED)
+"""Stands for any outcome of a service that was there: it counts its own."""
 
 
 def _refusal(code: int, body: bytes) -> PodiumError:

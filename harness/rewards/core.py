@@ -19,7 +19,7 @@ from harness.at_once import cores
 from harness.errors import SpendLimit, UserError, WorkerError
 from harness.records import Question, Usage
 from harness.rewards.deadline import Deadline
-from harness.rewards.grading import Graders, Sheet, Verdict
+from harness.rewards.grading import Graders, Sheet, Verdict, repeatable
 from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Status
 from harness.rewards.tally import Counts, Tally
 from harness.suite import Rewarding, Suite, at_epoch
@@ -120,7 +120,7 @@ class RewardSettings:
             raise UserError(f"A reward works on at least 1 item at once, not {self.most}.")
         if not 0 <= self.max_masked <= 1:
             raise UserError(f"max_masked is a share from 0 to 1, not {self.max_masked}.")
-        if self.timeout_s <= 0:
+        if not self.timeout_s > 0:
             raise UserError(f"timeout_s must be more than 0 seconds, not {self.timeout_s}.")
 
 
@@ -231,7 +231,8 @@ class Reward:
             answered = await self._answered(item, question)
             self._tally.pay(answered.usd)
             if answered.text is None:
-                verdict = Verdict(answered.status, reason=answered.reason)
+                said = repeatable(self._suites[item.suite], answered.reason)
+                verdict = Verdict(answered.status, reason=said)
                 note(at, self._outcome(verdict, answered, monotonic() - started))
                 return
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)

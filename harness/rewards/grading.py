@@ -262,6 +262,11 @@ class _Work:
                 return
 
 
+def repeatable(suite: Suite[Any], reason: str) -> str:
+    """Return a reason that may be passed on: a provider's or a policy's words may quote."""
+    return reason if suite.publishable else "Why is not said: it could quote the question."
+
+
 def _verdict(sheet: Sheet, box: Any | None, deadline: Deadline) -> Verdict:
     """Return the suite's grade, or why there is none; never a question's text."""
     suite, started = sheet.suite, monotonic()
@@ -270,11 +275,13 @@ def _verdict(sheet: Sheet, box: Any | None, deadline: Deadline) -> Verdict:
             grade = suite.grade(sheet.question, sheet.text, DeadlineBox(box, deadline))
         else:
             grade = suite.grade(sheet.question, sheet.text)
+        parsed = grade.extracted is not None
+        if not 0 <= grade.value <= 1:
+            raise ValueError(f"a grade is from 0 to 1, not {grade.value}")
     except DeadlinePassed as passed:
         return Verdict(Status.TIMEOUT, reason=str(passed), seconds=monotonic() - started)
     except Exception as error:
         said = f": {error}" if suite.publishable else ""
         reason = f"{sheet.question.id} could not be graded ({type(error).__name__}{said})"
         return Verdict(Status.SCORER_ERROR, reason=reason, seconds=monotonic() - started)
-    parsed = grade.extracted is not None
     return Verdict(Status.SCORED, grade.value, parsed, seconds=monotonic() - started)

@@ -159,8 +159,9 @@ def app(service: RewardService) -> Starlette:
 
     async def verify(request: Request) -> JSONResponse:
         raw = await _body(request)
-        (outcome,) = await service.score(service.numbered(read_items(VerifyBody, raw)))
-        return JSONResponse(replies.verify_reply(json.loads(raw), outcome))
+        items, sent = read_items(VerifyBody, raw), _to_repeat(raw)
+        (outcome,) = await service.score(service.numbered(items))
+        return JSONResponse(replies.verify_reply(sent, outcome))
 
     posts = {"/score": score, "/get_reward": get_reward, "/rm": remote_rm, "/verify": verify}
     return Starlette(
@@ -247,6 +248,16 @@ async def _body(request: Request) -> bytes:
         if len(raw) > MOST_BYTES:
             raise _TooLong(f"A request may have {MOST_BYTES} bytes: send fewer items at a time.")
     return bytes(raw)
+
+
+def _to_repeat(raw: bytes) -> dict[str, Any]:
+    """Return a body that goes into the reply; BadBody, before it is scored, where it cannot."""
+    sent = json.loads(raw)
+    try:
+        json.dumps(sent, allow_nan=False)
+    except ValueError:
+        raise BadBody("NaN and Infinity are no JSON numbers: leave them out.") from None
+    return sent
 
 
 def _on_unscored(request: Request, usual: OnUnscored) -> OnUnscored:

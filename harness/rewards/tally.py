@@ -50,7 +50,13 @@ class Tally:
         self._usd = Decimal(0)
         self._shared = 0
         self._reason = ""
+        self._refusal = ""
+        """Once too many have no value: work was cut short, whatever comes of the rest meanwhile."""
         self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type["Tally"], tuple[float, int]]:
+        """Begin anew in another process."""
+        return Tally, (self._max_masked, self._after)
 
     def counts(self, abandoned: int = 0) -> Counts:
         """Return what has been counted."""
@@ -80,20 +86,22 @@ class Tally:
 
     @property
     def too_many(self) -> bool:
-        """Whether the share without a value is beyond its limit."""
+        """Whether the share without a value is beyond its limit, or once was."""
         with self._lock:
             return self._beyond()
 
     def _beyond(self) -> bool:
-        seen = len(self._latest)
-        return seen >= self._after and sum(self._latest) > self._max_masked * seen
+        seen, masked = len(self._latest), sum(self._latest)
+        if not self._refusal and seen >= self._after and masked > self._max_masked * seen:
+            self._refusal = (
+                f"{masked} of the latest {seen} rewards have no value, more than the share of "
+                f"{self._max_masked:g} that is allowed. The last one: {self._reason} Mend that and "
+                "resume: what is learned from the rest is noise."
+            )
+        return bool(self._refusal)
 
     def refuse(self) -> None:
-        """Raise TooManyMasked when the share is beyond its limit."""
+        """Raise TooManyMasked when the share is, or ever was, found beyond its limit."""
         with self._lock:
             if self._beyond():
-                raise TooManyMasked(
-                    f"{sum(self._latest)} of the latest {len(self._latest)} rewards have no value, "
-                    f"more than the share of {self._max_masked:g} that is allowed. The last one: "
-                    f"{self._reason} Mend that and resume: what is learned from the rest is noise."
-                )
+                raise TooManyMasked(self._refusal)

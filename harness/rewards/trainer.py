@@ -74,7 +74,7 @@ def text_of(completion: Any) -> str:
     """
     if isinstance(completion, str):
         return completion
-    said = [turn["content"] for turn in completion if turn.get("role") == "assistant"]
+    said = [turn.get("content") for turn in completion if turn.get("role") == "assistant"]
     last = said[-1] if said else None
     if last is None or isinstance(last, str):
         return last or ""
