@@ -220,7 +220,7 @@ def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
         "--values",
         default="plain",
         choices=("plain", "paper"),
-        help="plain: the grade; paper: 0.5 for a readable plan that is wrong (plain)",
+        help="plain: the grade; paper, with --pool: 0.5 for a readable plan that is wrong (plain)",
     )
     add(
         "--on-unscored",

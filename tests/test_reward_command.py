@@ -42,6 +42,7 @@ REFUSED = [
     (("--suite", "practice-integer", "--pool", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "recorded-aime25"), "recorded"),
     (("--suite", "practice-integer", "--max-usd", "1"), "--max-usd goes with --pool"),
+    (("--suite", "practice-integer", "--values", "paper"), "--values paper goes with --pool"),
     (("--suite", "practice-integer", "--timeout", "0"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--timeout", "nan"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--max-masked", "1.5"), "a share from 0 to 1"),
@@ -177,7 +178,7 @@ def started(*arguments: str) -> Generator[Process]:
 
 
 def test_it_serves_until_ctrl_c_and_says_what_came_of_it() -> None:
-    with started("--suite", INTEGER.name, "--limit", "5", "--values", "paper") as running:
+    with started("--suite", INTEGER.name, "--limit", "5") as running:
         question = INTEGER.load("train")[0]
         item = {"suite": INTEGER.name, "question": question.id}
         items = [{**item, "completion": said} for said in (gold_reply(question), "no idea")]
@@ -185,7 +186,7 @@ def test_it_serves_until_ctrl_c_and_says_what_came_of_it() -> None:
         ids = get(f"{running.url}/questions?suite={INTEGER.name}")[1]["questions"]
         out, error, code = running.stopped(signal.SIGINT)
     assert "replies to train questions of practice-integer (5), no box" in running.first
-    assert [row["value"] for row in rows] == [1.0, 0.5]
+    assert [row["value"] for row in rows] == [1.0, 0.0]
     assert len(ids) == 5
     assert (out, error, code) == ("Stopped. 2 rewards: 2 scored; $0 spent.\n", "", 0)
 

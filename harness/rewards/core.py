@@ -104,7 +104,7 @@ class RewardSettings:
     """How a reward works, and when it gives up."""
 
     most: int | None = None
-    """Items worked on at once; None: as many as there are cores, and no more are ever graded."""
+    """Items an event loop works on at once; None: as many as cores, of which no more are graded."""
     timeout_s: float = 120.0
     """Seconds an item may take, from when its turn comes; then what runs for it is ended."""
     max_usd: Decimal | None = None

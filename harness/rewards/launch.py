@@ -121,6 +121,8 @@ async def _refuse_gullible(exams: Mapping[str, Exam], box: Any) -> None:
 def _settings(request: ServeRequest) -> RewardSettings:
     if request.pool is None and request.max_usd is not None:
         raise UserError("Grading replies costs no dollars: --max-usd goes with --pool.")
+    if request.pool is None and request.values == "paper":
+        raise UserError("The paper values plans, right or wrong: --values paper goes with --pool.")
     return RewardSettings(
         most=ASKING if request.most is None and request.pool else request.most,
         timeout_s=request.timeout_s,
