@@ -6,9 +6,10 @@ For grading and for voting, so a suite and self-consistency read a reply in the 
 found may be wrong, and an integer may lie outside 0-999; that is for the grader. Where no rule
 applies the functions abstain with None: an arbitrary last number is never an answer.
 
-Order of the rules: the last `\boxed{}`, then "ANSWER: 70" lines near the end, then prose endings
-("Therefore m+n = 70"). Text after `</think>` comes first; inside a thinking block, closed or cut
-off, only the explicit markers count. Every rule is linear in the length of the reply.
+Order of the rules: the last `\boxed{}` unless another box stands right before it on its line, then
+"ANSWER: 70" lines near the end, then prose endings ("Therefore m+n = 70"). Text after `</think>`
+comes first; inside a thinking block, closed or cut off, only the explicit markers count. Every rule
+is linear in the length of the reply.
 Not here: algebra (`\boxed{140/2}` is no integer) and judging (suites/).
 """
 
@@ -17,7 +18,15 @@ import re
 from harness.expressions import expression
 from harness.letters import letter
 from harness.records import Kind
-from harness.reply_text import TAIL, after_thinking, answer_line, last_box, nothing, without_markup
+from harness.reply_text import (
+    TAIL,
+    after_thinking,
+    answer_line,
+    box_beside,
+    last_box,
+    nothing,
+    without_markup,
+)
 
 __all__ = ["code", "integer", "letter", "normalised"]
 
@@ -30,21 +39,26 @@ _WHOLE = re.compile(rf"{_NUMBER}\.?")
 _NOT_CONTINUED = (
     r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|,\s*\d"
     r"|\s*[-+/^*<>%=?\u00d7\u00b7\u00f7\u221a\u03c0\d\\]"
-    r"|\s+(?:or|and|to|mod|modulo|times|plus|minus|divided|over|squared|percent|sqrt|pi)\b)"
+    r"|\s+(?:or|and|to|mod|modulo|times|plus|minus|divided|over|squared|percent|sqrt|pi)\b"
+    r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)"
 )
-"""A number that goes on (`7,0`, `70/3`, `70 or 71`) is not the answer 70."""
+"""A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
 _LEADING = re.compile(rf"{_NUMBER}{_NOT_CONTINUED}")
 _ANSWER_IS = re.compile(
     r"\banswer\s*(?:is|:|=|equals|must be|would be)\s*:?\s*(?:[^\s=\d]\S{0,40}\s*=\s*)?"
     rf"{_NUMBER}{_NOT_CONTINUED}",
     re.I,
 )
+_DIGIT = re.compile(r"\d")
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 _CONCLUDES = re.compile(
     r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally)\b", re.I
 )
 _ENDS_IN_NUMBER = re.compile(
     rf"(?:=|\b(?:is|are|equals|gives|get|be)\b)\s*{_NUMBER}(?:\s+(?:square\s+)?(?:units?|degrees?))?[.!]?\s*$"
 )
+_ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z](?:_?\w)?\s*=\s*$")
+"""What stands before the last number of `x = 70, y = 3`."""
 _SECOND_THOUGHTS = re.compile(r"\b(?:wait|but|however|alternatively|hmm|check|verify)\b", re.I)
 
 
@@ -95,6 +109,9 @@ def _explicit_integer(said: str) -> int | None:
     if content is None:
         return None
     boxed = _whole_integer(content)
+    beside = box_beside(said, end)
+    if beside and "\n" not in beside[1] and _whole_integer(beside[0]) != boxed:
+        boxed = None
     return answer_line(said[end:], _stated_integer) if boxed is None else boxed
 
 
@@ -120,19 +137,29 @@ def _stated_integer(value: str) -> int | None:
 def _prose_integer(said: str) -> int | None:
     """Read "the answer is 70" or a last sentence such as "Therefore m+n = 70", not taken back."""
     lines = [line for line in said[-TAIL:].splitlines() if line.strip()][-3:]
+    if not any(_DIGIT.search(line) for line in lines):
+        return None
     tail = "\n".join(without_markup(line[-1000:]) for line in lines)
-    stated = list(_ANSWER_IS.finditer(tail))
+    stated = list(_ANSWER_IS.finditer(tail)) if "answer" in tail.lower() else []
     if stated:
         taken_back = _SECOND_THOUGHTS.search(tail, stated[-1].end())
         return None if taken_back else int(stated[-1].group(1).replace(",", ""))
-    for sentence in reversed(re.split(r"(?<=[.!?])\s+|\n+", tail)):
+    for sentence in reversed(_SENTENCE_ENDS.split(tail)):
+        if _DIGIT.search(sentence):
+            return _concluded(sentence)
         if _SECOND_THOUGHTS.search(sentence):
             return None
-        if re.search(r"\d", sentence):
-            ending = _ENDS_IN_NUMBER.search(sentence)
-            concludes = _CONCLUDES.match(sentence)
-            return int(ending.group(1).replace(",", "")) if ending and concludes else None
     return None
+
+
+def _concluded(sentence: str) -> int | None:
+    """Return the number in which a sentence such as "Therefore m+n = 70" ends."""
+    ending = _ENDS_IN_NUMBER.search(sentence) if _CONCLUDES.match(sentence) else None
+    if ending is None or _SECOND_THOUGHTS.search(sentence):
+        return None
+    if _ANOTHER_VALUE.search(sentence, max(0, ending.start() - 60), ending.start(1)):
+        return None
+    return int(ending.group(1).replace(",", ""))
 
 
 # --- programs ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ Nothing is decided about it here: equality is suites/equality.py.
 
 import re
 
-from harness.reply_text import TAIL, after_thinking, answer_line, last_box, nothing
+from harness.reply_text import TAIL, after_thinking, answer_line, box_beside, last_box, nothing
 
 _MATHS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.S)
 _ANSWER_IS = re.compile(r"\banswer[\s*_]*(?:is|equals|must be|would be|[:=])[\s*_:]*", re.I)
@@ -28,10 +28,12 @@ MOST_BOXES = 10
 def boxed(reply: str) -> str | None:
     r"""Return what the reply's last box encloses, or None where there is none or it was cut off.
 
+    None, too, where another box with other content stands right before it on its line.
+
     >>> boxed(r"\boxed{\frac{1}{2}}, so <think> \boxed{3}</think> \fbox{\text{(C)}}.")
     '\\text{(C)}'
     """
-    return after_thinking(reply, _box, nothing)
+    return after_thinking(reply, _only_box, nothing)
 
 
 def expression(reply: str) -> str | None:
@@ -71,6 +73,13 @@ def _boxes(said: str) -> str | None:
 def _box(said: str) -> str | None:
     box = last_box(said)
     return box[0].strip() if box and box[0] else None
+
+
+def _only_box(said: str) -> str | None:
+    content, box = _box(said), last_box(said)
+    beside = box_beside(said, box[1]) if box else None
+    differs = beside and "\n" not in beside[1] and beside[0].strip() != content
+    return None if differs else content
 
 
 def _explicit(said: str) -> str | None:

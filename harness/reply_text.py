@@ -19,7 +19,13 @@ _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(r"\\.|[{}]")
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
-_SPACING = re.compile(r"\\[;: ]|~|\\q?quad\b|\\(?:displaystyle|left|right)\b")
+_SPACING = re.compile(r"\\(?:[;: ]|(?:q?quad|displaystyle|left|right)\b)")
+_DIGITS_APART = re.compile(r"(?<=\d)\\,(?=\d)")
+_MATHS_SIGN = re.compile(r"\\[()\[\]]")
+_BOX_BESIDE = re.compile(
+    r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]{0,40}\}){0,40})\}"
+    r"((?:[\s$,;/&]|\bor\b|\band\b){0,20})\\(?:boxed|fbox)\s*\{"
+)
 _STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
 ANSWER_LINE = re.compile(
     r"[\s*_#>`]*(?:the\s+)?(?:final\s+)?answer[\s*_`]*(?:is[\s*_`]*)?(?:[:=\uff1a]|$)[\s*_`]*", re.I
@@ -74,6 +80,18 @@ def last_box(said: str) -> tuple[str | None, int] | None:
     return None
 
 
+def box_beside(said: str, end: int) -> tuple[str, str] | None:
+    r"""Return the content of the box right before the one that ends at `end`, and what parts them.
+
+    Only signs and "and" or "or" may stand between; with other words there it is a correction.
+
+    >>> box_beside(r"\boxed{7}, \boxed{8}", 20), box_beside(r"\boxed{7}, no: \boxed{8}", 24)
+    (('7', ', '), None)
+    """
+    found = _BOX_BESIDE.search(said[max(0, end - 200) : end])
+    return (found.group(1), found.group(2)) if found else None
+
+
 def _braced(said: str, at: int) -> tuple[str | None, int]:
     """Return what the balanced braces at `at` enclose, and where that ends."""
     if at < len(said) and said[at] != "{":
@@ -89,16 +107,20 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
 
 def without_markup(text: str) -> str:
     """Take away markup that does not change a number: fonts, maths signs, degrees, thin spaces."""
-    plain = (
-        re.sub(r"(?<=\d)\\,(?=\d)", ",", " ".join(text.split()))
-        .replace("{,}", ",")
-        .replace("\\!", "")
-    )
-    plain = _SPACING.sub(" ", _DEGREES.sub("", plain.replace("\\,", " ")))
-    for _ in range(4):
+    plain = " ".join(text.split()).replace("{,}", ",").replace("\u2212", "-")
+    plain = _without_latex(plain) if "\\" in plain or "\u00b0" in plain else plain
+    plain = plain.replace("~", " ").replace("$", "").replace("`", "").replace("__", "")
+    return (_STARS.sub("", plain) if "*" in plain else plain).strip()
+
+
+def _without_latex(text: str) -> str:
+    plain = _DIGITS_APART.sub(",", text).replace("\\!", "").replace("\\,", " ")
+    if "circ" in plain or "\u00b0" in plain or "degree" in plain:
+        plain = _DEGREES.sub("", plain)
+    plain = _SPACING.sub(" ", plain)
+    for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
-    plain = re.sub(r"\\[()\[\]]|\$|`|__", "", plain.replace("\u2212", "-"))
-    return _STARS.sub("", plain).strip()
+    return _MATHS_SIGN.sub("", plain)
 
 
 def answer_line(
