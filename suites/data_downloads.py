@@ -18,7 +18,7 @@ def fetch(
 ) -> int:
     """Fetch what is absent of these suites and say where it is; return 1 when something is wrong.
 
-    UserError, once all others were tried, for the first source that could not be had.
+    UserError, once all were tried, with a line for each thing that stood in the way.
     """
     wrong, refused = False, list[UserError]()
     for item in items(names):
@@ -27,7 +27,7 @@ def fetch(
             wrong |= found.state == "wrong"
             say(str(found))
     if refused:
-        raise refused[0]
+        raise UserError("\n".join(dict.fromkeys(map(str, refused))))
     if wrong:
         say("What is wrong is not overwritten: move it away and try again.")
     return 1 if wrong else 0
@@ -47,7 +47,7 @@ def _fetched(item: Item, data: str | Path | None, refused: list[UserError]) -> l
                 here = look(name, data)
             except UserError as error:
                 refused.append(error)
-                here = Found("absent", str(error))
+                here = Found("absent", f"{name}: could not be fetched")
         found.append(here)
     return found
 

@@ -11,9 +11,14 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
+from suites.behind_numbers import behind
 from suites.equality_process import math_verify_says
+from suites.intervals import as_intervals
+from suites.rationals import no_finite_decimal, rational, rounds_to
+from suites.units import same_unit
 
 Look = Literal["exact", "math-verify"]
 
@@ -35,14 +40,6 @@ _DEGREES = re.compile(r"\^\s*\{?\s*(?:\\circ|\\degree)\s*\}?|\\degree|\u00b0")
 _FONT = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:bf|rm|it|sf|tt)|mbox|bm)\s*\{([^{}]*)\}"
 )
-_UNIT = re.compile(
-    r"(?<=[\d})])\s*\\(?:text|mbox|mathrm|textrm)\s*\{(?!\s*(?:and|or)\b)[A-Za-z .\\/]*\}"
-    r"(?:\^\{?\d\}?)?\.?$"
-)
-_WORD_UNIT = re.compile(
-    r"(?<=[\d}])\s*(?:degrees?|(?:square |cubic )?(?:units?|inch(?:es)?|feet|cm|meters?)"
-    r"|cents?|dollars?|percent|hours?|minutes?|seconds?|years?|days?)\.?$"
-)
 _NAMED = re.compile(r"[A-Za-z](?:_\{?\w+\}?)?(?:\([a-z]\))?(?:=|\\in(?![a-z]))")
 _ORDINAL = re.compile(
     r"(?<=\d)\s*\^?\s*\{?\s*(?:\\(?:text|mathrm|textrm)\s*\{)?(?:st|nd|rd|th)\}{0,2}$"
@@ -53,17 +50,6 @@ _BASE = re.compile(r"_\{?(\d{1,2})\}?$")
 _LIST = re.compile(r",|;|\\pm|\\mp|(?<![A-Za-z])(?:and|or)(?![A-Za-z])")
 
 _INTEGER = re.compile(r"-?\d{1,40}")
-_DECIMAL = r"(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})"
-_RATIONALS = (
-    re.compile(rf"(?P<whole>[-+]?{_DECIMAL})"),
-    re.compile(
-        rf"(?P<sign>[-+]?)(?:(?P<mixed>\d{{1,40}}) )?(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})"
-    ),
-    re.compile(
-        r"(?P<sign>[-+]?)(?P<mixed>\d{0,40})\\frac\{(?P<minus>-?)(?P<top>\d{1,40})\}\{(?P<bottom>\d{1,40})\}"
-    ),
-    re.compile(rf"(?P<whole>[-+]?{_DECIMAL})(?:\\times|\\cdot)10\^\{{?(?P<ten>[-+]?\d{{1,3}})\}}?"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +72,7 @@ def compare(target: str, answer: str) -> Equality:
     """
     if not answer.strip() or len(answer) > LONGEST:
         return Equality(False, "exact")
+    target, answer = as_intervals(target, answer)
     first = first_look(target, answer)
     if first is not None:
         return Equality(first, "exact")
@@ -105,8 +92,13 @@ def first_look(target: str, answer: str) -> bool | None:
     if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
         return int(target) == int(answer)
     gold, said = plain(target), plain(answer)
+    units, words = (behind(target).unit, behind(answer).unit), behind(answer).words
+    if units[0] and units[1] and not same_unit(*units):
+        return False
     if said == gold:
         return True
+    if words or contradicts_itself(answer):
+        return False
     short_gold, short_said = _unnamed(gold, said), _unnamed(said, gold)
     if short_said == short_gold:
         return True
@@ -125,10 +117,12 @@ def plain(text: str) -> str:
     ('(3,\\frac{\\pi}{2})', 'C', '11100')
     """
     plain = _FRACTION.sub(r"\\frac", _ascii_digits(text).strip())
+    tail = behind(plain)
+    plain = plain[: tail.start] if tail.start >= 0 else plain
     plain = _THIN.sub("", plain).replace("\u2212", "-")
     plain = _LAYOUT.sub(lambda found: " " if found.group() in _SPACES else "", plain)
     plain = _DEGREES.sub("", plain.replace("\\%", "").replace("%", "")).strip()
-    plain = _WORD_UNIT.sub("", _UNIT.sub("", _ORDINAL.sub("", plain)))
+    plain = _ORDINAL.sub("", plain)
     for _ in range(3):
         plain = _FONT.sub(r"\1", plain)
     plain = _SHORT_FRACTION.sub(
@@ -175,30 +169,6 @@ def _unnamed(text: str, other: str) -> str:
     return bare.removesuffix("_{10}").removesuffix("_10")
 
 
-def rational(text: str) -> Fraction | None:
-    r"""Return the number that a plain text is, or None: `-1.50`, `3/4`, `1\frac{4}{5}`.
-
-    >>> rational(r"-1\frac{4}{5}"), rational(r"6.7\times10^{-5}") == rational("0.000067")
-    (Fraction(-9, 5), True)
-    """
-    for form in _RATIONALS:
-        found = form.fullmatch(text)
-        if found:
-            return _fraction({name: value or "" for name, value in found.groupdict().items()})
-    return None
-
-
-def _fraction(parts: dict[str, str]) -> Fraction | None:
-    if "whole" in parts:
-        return Fraction(parts["whole"].rstrip(".")) * Fraction(10) ** int(parts.get("ten") or 0)
-    bottom = Fraction(parts["bottom"].rstrip("."))
-    if bottom == 0:
-        return None
-    value = Fraction(parts["top"].rstrip(".")) / bottom + int(parts.get("mixed") or 0)
-    negative = (parts["sign"] == "-") != (parts.get("minus") == "-")
-    return -value if negative else value
-
-
 def _same_number(gold: Fraction, said: Fraction, text: str) -> bool:
     """Return whether two numbers are equal, or one is the other rounded to six places or more.
 
@@ -207,18 +177,34 @@ def _same_number(gold: Fraction, said: Fraction, text: str) -> bool:
     if said == gold:
         return True
     _, point, decimals = text.partition(".")
-    finite = not _no_finite_decimal(gold)
+    finite = not no_finite_decimal(gold)
     if finite or not point or not decimals.isdigit() or len(decimals) < PLACES:
         return False
     return round(gold, len(decimals)) == said
 
 
-def _no_finite_decimal(number: Fraction) -> bool:
-    rest = number.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    return rest != 1
+def contradicts_itself(answer: str) -> bool:
+    r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
+
+    math-verify takes the last side, whatever the others are. A number with a unit or a percent sign
+    is not plain, and a decimal may be another side rounded.
+
+    >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
+    [True, False, False, False]
+    """
+    if "=" not in answer or len(answer) > LONGEST:
+        return False
+    sides = [plain(side) for side in answer.split("=") if not _NOT_PLAIN.search(side)]
+    numbers = [(value, side) for side in sides if (value := rational(side)) is not None]
+    return any(
+        one != other and not rounds_to(one, text) and not rounds_to(other, before)
+        for (one, before), (other, text) in pairwise(numbers)
+    )
+
+
+_NOT_PLAIN = re.compile(
+    r"%|\\\$|\u00b0|\\circ|(?<!\\)\b[A-Za-z]|\\(?:text|mbox|mathrm|pmod|bmod|mod)"
+)
 
 
 def _cannot_be(gold: str, said: str) -> bool:

@@ -7,6 +7,7 @@ All loaders word trouble with the hub by `refusal`.
 
 import errno
 import re
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,7 +21,8 @@ HubRows = tuple[dict[str, Any], ...]
 
 LONGEST_REASON = 160
 """Characters of what a client says; of a longer message only the error's name is told."""
-
+REACH_S = 10.0
+"""Seconds in which the hub's address must answer, as long as its client waits."""
 
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 """Whether the hub is not to be asked in this context; see `hub_left_alone`."""
@@ -28,6 +30,10 @@ ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 
 class OtherRevision(Exception):
     """The hub is out of reach and its cache holds the dataset at another revision."""
+
+
+class Unreachable(Exception):
+    """Nothing answers at the hub's address."""
 
 
 class NotAsked(Exception):
@@ -56,6 +62,8 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 @cache
 def _loaded(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
+    if not Path(hub).is_dir():
+        _reach()
     load = cast(Callable[..., Any], _datasets().load_dataset)
     loaded = load(hub, config, revision=revision, split=split)
     files = [str(file["filename"]) for file in loaded.cache_files]
@@ -86,8 +94,31 @@ def hub_file(hub: str, file: str, revision: str | None) -> Path:
         return cached
     if ALONE.get():
         raise NotAsked("it is not in the hub's cache")
+    _reach()
     download = cast(Callable[..., str], _hub().hf_hub_download)
     return Path(download(hub, file, repo_type="dataset", revision=revision))
+
+
+@cache
+def _reach() -> None:
+    """Raise Unreachable where nothing answers at the hub's address, asked twice.
+
+    The client itself would try for 23 seconds and print each try, without an option for fewer; so
+    it is not begun with. What breaks once the hub was there it tries again as it does.
+    """
+    from huggingface_hub import constants, get_session
+
+    if constants.HF_HUB_OFFLINE:
+        return
+    for tries_left in (1, 0):
+        try:
+            get_session().head(constants.ENDPOINT, timeout=REACH_S)
+            return
+        except Exception as error:  # of an HTTP library that is the client's own affair
+            if not tries_left:
+                reason = f"nothing answers at {constants.ENDPOINT}: {error}"
+                raise Unreachable(reason) from error
+            time.sleep(1)
 
 
 def cached_file(hub: str, file: str, revision: str | None) -> Path | None:

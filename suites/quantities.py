@@ -3,7 +3,8 @@ r"""Numbers as answers state them: with a unit, a percent sign, a power of ten, 
 `quantity` reads one, `alike` compares two as OpenBMB/RLPR does at 8490fca (`math_equal` of
 verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4), except that whole numbers
 must be equal, that factors of 100 are forgiven only beside a percent sign, and that two different
-units differ. Not here: expressions (suites/equality.py) and where in a reply an answer is.
+units differ. Not here: names of units (suites/units.py), expressions (suites/equality.py) and where
+in a reply an answer is.
 """
 
 import math
@@ -11,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from harness.reply_text import without_markup
+from suites.units import same_unit, spelled
 
 TOLERANCE = 1e-4
 """Relative, between decimals: RLPR's own."""
@@ -53,6 +55,7 @@ class Quantity:
     """Written without a decimal point, a power or a scale."""
     percent: bool = False
     unit: str = ""
+    """In symbols."""
 
 
 def quantity(text: str) -> Quantity | None:
@@ -84,7 +87,7 @@ LONGEST_TEXT = 200
 
 def alike(gold: Quantity, said: Quantity) -> bool:
     """Return whether two quantities are the same, as far as their digits tell."""
-    if gold.unit and said.unit and gold.unit.casefold() != said.unit.casefold():
+    if gold.unit and said.unit and not same_unit(gold.unit, said.unit):
         return False
     if gold.percent != said.percent:
         number, percent = (said, gold) if gold.percent else (gold, said)
@@ -107,7 +110,7 @@ def _rest(text: str) -> tuple[float, bool, str] | None:
     spaced = text[0] in " \u00b0"
     if not (_is_unit(unit) if spaced else _TIGHT.fullmatch(unit)):
         return None
-    return scale, percent, re.sub(r"[\s{}()]", "", unit)
+    return scale, percent, spelled(unit)
 
 
 def _is_unit(text: str) -> bool:

@@ -14,10 +14,13 @@ A reference in prose is none of these: only a model can judge it (`kind_of`).
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from harness.reply_text import TAIL, answer_line, last_box, parted, without_markup
-from suites.quantities import alike, quantity
+from suites.equality import contradicts_itself
+from suites.quantities import Quantity, alike, quantity
 
 Kind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
@@ -27,6 +30,9 @@ LONGEST = 200
 """Characters of an expression; whatever is longer is prose."""
 WORDS = 3
 """A reference of so many words at most is compared as it stands, a longer one is prose."""
+
+MOST_WORDS = 12
+"""Words of an answer that a yes or no may lead."""
 
 _ANSWER_IS = re.compile(r"\b(?:final\s+)?answers?\s+(?:is|are)\b\s*:?\s*([^\n]{1,400})", re.I)
 _SENTENCE_END = re.compile(r"[.!?](?:\s|$)|,\s+(?:and|because|since|so|as|which)\b")
@@ -41,6 +47,14 @@ _STATED_LETTER = re.compile(
 )
 """Not with a second letter right behind it: `(B) or (C)`, `A) B) C) D)`."""
 _PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
+_YES_OR_NO = ("yes", "no")
+_YES_OR_NO_FIRST = re.compile(
+    r"(yes|no)(?:\s*[,.;:!]|\s+[-\u2013\u2014]|\s+(?:it|they|this|that)\b)", re.I
+)
+_TAKES_NO_BACK = re.compile(
+    r"\b(?:yes|or|but|however|maybe|sometimes|perhaps|unless|except)\b", re.I
+)
+_TAKES_YES_BACK = re.compile(rf"\bnot?\b|n['\u2019]t\b|{_TAKES_NO_BACK.pattern}", re.I)
 _MATHEMATICAL = re.compile(r"[\d=^_\\+*/<>()\[\]|\u221a\u03c0\u221e-]|\b[A-Za-z]\b")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _FUNCTIONS = re.compile(
@@ -50,6 +64,7 @@ _FUNCTIONS = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def kind_of(reference: str) -> Kind:
     """Return how a reference can be compared; `text` is prose, which only a model can judge.
 
@@ -88,21 +103,51 @@ def agrees(reference: str, answer: str, equal: Equal) -> bool:
         letter = _STATED_LETTER.match(_plain(answer))
         gold = _LETTER.fullmatch(_plain(reference))
         return bool(letter and gold and letter.group(1).upper() == gold.group(1))
-    forms = _forms(answer)
-    if any(_compact(form) == _compact(reference) for form in forms):
+    gold = _gold(reference)
+    if kind != "number" and _compact(answer.strip().rstrip(".")) == gold.compact:
+        return True
+    if kind == "words" and gold.bare in _YES_OR_NO and _leads(answer) == gold.bare:
+        return True
+    forms = [] if contradicts_itself(answer) else _forms(answer)
+    if kind != "number" and any(_compact(form) == gold.compact for form in forms[1:]):
         return True
     if kind == "words":
-        return any(_bare(form) == _bare(reference) for form in forms)
+        return any(_bare(form) == gold.bare for form in forms)
     return any(_same(reference, form, equal) for form in forms if 0 < len(form) <= LONGEST)
 
 
+@dataclass(frozen=True, slots=True)
+class _Gold:
+    """A reference in the forms that answers are compared in."""
+
+    compact: str
+    bare: str
+    quantity: Quantity | None
+
+
+@lru_cache(maxsize=4096)
+def _gold(reference: str) -> _Gold:
+    return _Gold(_compact(reference), _bare(reference), quantity(reference))
+
+
 def _same(reference: str, answer: str, equal: Equal) -> bool:
-    gold, said = quantity(reference), quantity(answer)
+    gold, said = _gold(reference).quantity, quantity(answer)
     if gold is None:
         return equal(reference, answer)
     if said is None:
         return not gold.unit and equal(f"{gold.value:.15g}", answer)
     return alike(gold, said)
+
+
+def _leads(answer: str) -> str | None:
+    """Return the yes or no with which a short answer begins and that nothing in it takes back."""
+    plain = _plain(answer)
+    found = _YES_OR_NO_FIRST.match(plain)
+    if not found or len(plain.split()) > MOST_WORDS:
+        return None
+    word = found[1].lower()
+    back = _TAKES_YES_BACK if word == "yes" else _TAKES_NO_BACK
+    return None if back.search(plain, found.end(1)) else word
 
 
 def _marked(said: str) -> str | None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from suites import equality_process
-from suites.equality import LONGEST, compare, first_look, plain, rational
+from suites.equality import LONGEST, compare, first_look, plain
 from suites.equality_process import EqualityError, Worker, Workers, math_verify_says
+from suites.rationals import rational
 
 TOWER = r"2003^{2002^{2001}}"
 

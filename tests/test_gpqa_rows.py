@@ -239,7 +239,7 @@ def test_a_gated_set_without_a_token_says_where_to_accept_and_which_file_will_do
         "HF_TOKEN, or run `podium data fetch gpqa-diamond`"
     )
     assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
-    assert hub.asked[0].endswith(f"/{sources()[ARCHIVE].revision}/gpqa_diamond.csv")
+    assert hub.asked[1].endswith(f"/{sources()[ARCHIVE].revision}/gpqa_diamond.csv")
 
 
 def test_offline_without_a_copy_the_message_says_which_file_to_put_where(tmp_path: Path) -> None:

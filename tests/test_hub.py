@@ -3,12 +3,13 @@
 The hub is a real server on this machine, and podium a process of its own.
 """
 
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_hub import GATED, NO_DATASET, NO_REVISION, Done, FakeHub, podium, python, serving
+from fake_hub import GATED, NO_DATASET, NO_REVISION, NOWHERE, Done, FakeHub, podium, python, serving
 
 from harness.errors import UserError
 from suites.fetch import sources
@@ -57,30 +58,35 @@ def test_a_gated_dataset_says_to_accept_its_terms_or_to_bring_the_file(
 ) -> None:
     name = hub_name("mbpp")
     said = f"{name} is gated: accept the terms on the hub's page of {name} and set HF_TOKEN"
-    assert f"{said}, or put the file at {home}/humaneval_mbpp/mbpp.jsonl.gz" in fetched.out
+    assert f"{said}, or put the file at {home}/humaneval_mbpp/mbpp.jsonl.gz" in fetched.err
 
 
 def test_a_revision_that_is_gone_is_named_as_that(fetched: Done) -> None:
     said = f"The hub's {hub_name('bigcodebench')} no longer has the pinned revision: put the file"
-    assert said in fetched.out
+    assert said in fetched.err
 
 
 def test_a_dataset_that_is_not_there_may_be_somebody_s_own(fetched: Done) -> None:
-    assert f"The hub has no {hub_name('mmlu')}, or shows it to other accounts only" in fetched.out
+    assert f"The hub has no {hub_name('mmlu')}, or shows it to other accounts only" in fetched.err
 
 
 def test_another_number_of_rows_is_refused(fetched: Done) -> None:
-    assert f"{sources()['humaneval'].revision} has 4 rows, not the pinned 164" in fetched.out
+    assert f"{sources()['humaneval'].revision} has 4 rows, not the pinned 164" in fetched.err
 
 
 def test_a_column_that_the_hub_dropped_is_named(fetched: Done) -> None:
-    assert "row 1 has no column 'answer'" in fetched.out
+    assert "row 1 has no column 'answer'" in fetched.err
 
 
-def test_what_could_not_be_fetched_is_one_sentence_at_the_end(fetched: Done) -> None:
+def test_what_could_not_be_fetched_is_said_once_each_at_the_end(
+    fetched: Done,
+) -> None:
     assert fetched.code == 2
-    (line,) = [line for line in fetched.err.splitlines() if line.startswith("podium: ")]
-    assert "row 1 has no column 'answer'" in line
+    said = fetched.err[fetched.err.index("podium: ") :].splitlines()
+    assert "row 1 has no column 'answer'" in said[0]
+    assert len(said) == len(set(said)) == 6  # two sources of MMLU lack the same file
+    assert fetched.out.count("could not be fetched") == 7
+    assert not set(said) & set(fetched.out.splitlines())
     assert "Traceback" not in fetched.out + fetched.err
 
 
@@ -106,6 +112,23 @@ def test_a_suite_loads_from_the_hub_s_cache_without_a_request(home: Path) -> Non
         done = podium(*words, home=home, hub=hub.url, PODIUM_DATA=str(home))
     assert (done.code, hub.asked) == (0, [])
     assert "1 of 1 graded, mean value 1.0000" in done.out
+
+
+def test_a_hub_that_cannot_be_reached_is_one_sentence_said_once_and_soon(tmp_path: Path) -> None:
+    words = ("data", "fetch", "aime25", "--data", str(tmp_path))
+    started = time.monotonic()
+    done = podium(*words, home=tmp_path)
+    assert time.monotonic() - started < 15  # the client alone would try for 23 seconds
+    (line,) = done.err.splitlines()
+    assert line.startswith(
+        f"podium: math-ai/aime25 cannot be loaded (nothing answers at {NOWHERE}: "
+    )
+    assert line.endswith(f"put the file at {tmp_path}/aime25_problems/aime25.jsonl {ELSEWHERE}")
+    assert done.out == "aime25\n  absent  aime25: could not be fetched\n"
+    assert done.code == 2
+
+
+ELSEWHERE = "(PODIUM_DATA names another folder)."
 
 
 def test_a_file_of_the_hub_is_held_to_its_size_and_digest(tmp_path: Path) -> None:

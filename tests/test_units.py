@@ -1,0 +1,83 @@
+"""Units by name and symbol, what stands behind a number, and inequalities as intervals."""
+
+import pytest
+
+from suites.behind_numbers import behind
+from suites.equality import compare, contradicts_itself
+from suites.intervals import interval
+from suites.units import known, same_unit, spelled
+
+
+@pytest.mark.parametrize(
+    ("written", "symbol"),
+    [
+        ("meters", "m"), ("km", "km"), ("kilometres", "km"), ("Volts", "V"), ("mins", "min"),
+        ("kg m s^{-2}", "kgm/s^2"), ("m/s\u00b2", "m/s^2"), ("miles per hour", "mi/h"),
+        ("mph", "mi/h"), ("cubic feet", "ft^3"), ("sq. in", "in^2"), ("\u2126", "\u03a9"),
+        ("apples", "apples"), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_unit_has_one_spelling(written: str, symbol: str) -> None:
+    assert spelled(written) == symbol
+
+
+def test_small_and_capital_letters_tell_known_units_apart_and_nothing_else() -> None:
+    assert not same_unit("mW", "MW")
+    assert same_unit("KM", "km")
+    assert same_unit("Apples", "apples")
+    assert not known("apples")
+
+
+@pytest.mark.parametrize("counted", ["ways", "real solutions", "people", "times", "square units"])
+def test_what_is_counted_may_be_left_out(counted: str) -> None:
+    assert compare("5", rf"5 \text{{ {counted}}}").equal
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "or so",
+        "maybe",
+        "factorial",
+        "million",
+        "or more",
+        "plus",
+        "is wrong",
+        "less",
+        "remainder 2",
+    ],
+)
+def test_words_that_change_a_number_stay(words: str) -> None:
+    assert behind(rf"5 \text{{ {words}}}").words == words
+    assert not compare("5", rf"5 \text{{ {words}}}").equal
+
+
+def test_words_that_the_target_has_are_no_reason_to_be_wrong() -> None:
+    assert compare(r"5 \text{ million}", r"5\text{ million}").equal
+    assert compare(r"5 \text{ million}", "5").equal
+
+
+@pytest.mark.parametrize(
+    ("said", "contradicts"),
+    [
+        ("6=5", True), ("x=6=5", True), (r"\frac{6}{2}=4", True), ("1.5=2", True), ("5=x=6", True),
+        ("x=5", False), ("2+3=5", False), ("f(2)=5", False), (r"\frac{6}{2}=3", False),
+        (r"\frac{1}{3}=0.33", False), ("a=3, b=5", False), (r"0.5=50\%", False), ("5", False),
+        (r"12 = 5 \pmod 7", False), (r"1 \text{ h} = 60 \text{ min}", False), (r"3 \le 5", False),
+    ],
+)  # fmt: skip
+def test_only_plain_numbers_that_differ_contradict_each_other(said: str, contradicts: bool) -> None:
+    assert contradicts_itself(said) is contradicts
+
+
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ("x<5", r"(-\infty,5)"), (r"5 \le x", r"[5,\infty)"), (r"x \geqslant \frac{1}{2}",
+        r"[\frac{1}{2},\infty)"), (r"7 > y \ge -3", "[-3,7)"), ("x\u22645", r"(-\infty,5]"),
+        ("x<2 or x>3", r"(-\infty,2)\cup(3,\infty)"), ("x<2 or y>3", None), ("x<y", None),
+        ("1<x>2", None), ("x<2, x>1", None), ("x<1 or x=3", None), ("5", None), ("", None),
+    ],
+)  # fmt: skip
+def test_an_inequality_in_one_variable_is_an_interval(written: str, made: str | None) -> None:
+    assert interval(written) == made
