@@ -21,9 +21,9 @@ _PREFIXES = {
 _EVERYDAY = {
     "min": "minute min", "h": "hour hr", "d": "day", "wk": "week wk", "mo": "month",
     "yr": "year yr", "in": "inch inches", "ft": "foot feet", "yd": "yard", "mi": "mile",
-    "lb": "pound lb", "oz": "ounce", "gal": "gallon", "ha": "hectare", "acre": "", "atm": "atmosphere",
-    "t": "tonne", "dB": "decibel", "deg": "degree \u00b0", "rad": "radian", "$": "dollar",
-    "\u00a2": "cent", "\u20ac": "euro", "\u00a3": "", "rpm": "",
+    "lb": "pound lb", "oz": "ounce", "gal": "gallon", "ha": "hectare", "acre": "",
+    "atm": "atmosphere", "t": "tonne", "dB": "decibel", "deg": "degree \u00b0", "rad": "radian",
+    "$": "dollar", "\u00a2": "cent", "\u20ac": "euro", "\u00a3": "", "rpm": "",
 }  # fmt: skip
 
 
