@@ -46,18 +46,18 @@ def expression(reply: str) -> str | None:
     return after_thinking(reply, _explicit, _prose)
 
 
-def boxed_list(reply: str) -> str | None:
-    r"""Return the last boxes of a reply as one list where commas or words alone part them.
+def boxed_side_by_side(reply: str) -> tuple[str, ...]:
+    r"""Return what the last boxes enclose where commas or words alone part them, in order.
 
-    For a question whose answer is a list; for any other the last box counts.
+    Empty where there is one box, or all say the same.
 
-    >>> boxed_list(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$."), boxed_list(r"\boxed{1}")
-    ('1,-2', None)
+    >>> boxed_side_by_side(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$.")
+    ('1', '-2')
     """
-    return after_thinking(reply, _boxes, nothing)
+    return after_thinking(reply, _boxes, nothing) or ()
 
 
-def _boxes(said: str) -> str | None:
+def _boxes(said: str) -> tuple[str, ...] | None:
     found, said = list[str](), said
     box = last_box(said)
     while box and box[0] and len(found) < MOST_BOXES:
@@ -67,7 +67,8 @@ def _boxes(said: str) -> str | None:
         box = last_box(said)
         if not box or not _BETWEEN_BOXES.fullmatch(said, box[1]):
             break
-    return ",".join(reversed(found)) if len(found) > 1 else None
+    values = tuple(dict.fromkeys(reversed(found)))
+    return values if len(values) > 1 else None
 
 
 def _box(said: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 from inspect_ai import Task, task
 
 from harness.errors import UserError
-from harness.expressions import boxed_list, expression
+from harness.expressions import boxed_side_by_side, expression
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import Card, Split
@@ -97,16 +97,28 @@ class Math500:
         if found is None:
             return Grade(0.0, None, f"No answer was found; the target is {question.target}.")
         verdict = compare(question.target, found)
-        asked = not verdict.equal and not verdict.gave_up and is_list(question.target)
-        several = boxed_list(reply) if asked else None
-        if several:  # each value in a box of its own
-            found, verdict = several, compare(question.target, several)
+        boxes = boxed_side_by_side(reply)
+        if boxes and not verdict.gave_up:
+            found, verdict = _of_several(question.target, boxes, verdict)
         return Grade(
             float(verdict.equal),
             found[:SHOWN],
             explanation(question.target, found[:SHOWN], verdict),
             {"look": verdict.look},
         )
+
+
+def _of_several(target: str, boxes: Sequence[str], last: Equality) -> tuple[str, Equality]:
+    """Return boxes side by side as one answer, and what it is worth.
+
+    Each value of a list may have a box of its own; two answers to one question are none, unless
+    they are the same number in two forms.
+    """
+    together = ",".join(boxes)
+    if is_list(target):
+        return (boxes[-1], last) if last.equal else (together, compare(target, together))
+    alike = last.equal and all(compare(target, box).equal for box in boxes)
+    return (boxes[-1], last) if alike else (together, Equality(False, last.look))
 
 
 SHOWN = 200
