@@ -52,6 +52,12 @@ class Outcome:
     trouble: tuple[str, ...]
     """Distinct reasons of unanswered questions, most frequent first."""
 
+    @property
+    def unscored(self) -> int:
+        """Return how many answers have no verdict: we failed to grade them."""
+        scores = [score for log in self.logs if log.results for score in log.results.scores]
+        return sum(score.unscored_samples or 0 for score in scores)
+
 
 def run_tasks(
     tasks: Sequence[Task], models: Mapping[str, Model], book: Book, settings: Settings

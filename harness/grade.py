@@ -6,7 +6,7 @@ gets the same verdict here and there. Everything that can be refused is refused 
 
 import hashlib
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from harness.errors import UserError
 from harness.progress import progress_line, tick
 from harness.records import EMPTY, Grade, Question
 from harness.rows import read_rows
-from harness.suite import LeavesOut, Suite, at_epoch
+from harness.suite import Judged, LeavesOut, Suite, at_epoch
 from harness.verdicts import LINE, Made, Verdict, VerdictFile, opened_verdicts
 
 ADDED = ("official", "fragile", "errata")
@@ -95,8 +95,10 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         if path.resolve() == request.out.resolve():
             raise UserError(f"--out {path} is what is to be graded: name another file.")
     refuse_unknown(catalogue.boxes, request.box)
-    questions = _questions(suite, request.problems)
+    named = {reply.question for reply in _replies(request.replies)}
+    questions = _questions(suite, request.problems, named)
     total = _checked(request.replies, questions, suite)
+    _refuse_prose(suite, [questions[name] for name in named])
     name = chosen_box(request.box, catalogue.boxes) if suite.needs_box else None
     with (
         opened(catalogue.boxes, name, [suite], request.max_sandboxes) as box,
@@ -109,11 +111,35 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         return _summed(verdicts, (verdicts.graded - before, seconds), box)
 
 
-def _questions(suite: Suite[Any], problems: Path | None) -> Mapping[str, Question]:
-    """Return the questions that replies may name: of a file, or of all the suite's splits."""
+def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
+    """Return the questions that replies name: of a file, or of the suite's splits, exam first.
+
+    A split that cannot be loaded is no trouble where no reply is to a question of it.
+    """
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
-    return {question.id: question for split in suite.splits for question in suite.load(split)}
+    known: dict[str, Question] = {}
+    lacking: UserError | None = None
+    for split in reversed(suite.splits):
+        try:
+            known.update((question.id, question) for question in suite.load(split))
+        except UserError as error:
+            lacking = lacking or error
+        if known and named <= known.keys():
+            return known
+    if lacking:
+        raise lacking
+    return known
+
+
+def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
+    """Raise UserError for replies that only a model can judge: here none is asked."""
+    prose = [one for one in asked if isinstance(suite, Judged) and suite.needs_judge(one)]
+    if prose:
+        raise UserError(
+            f"Only a model can judge {len(prose)} of the {len(asked)} questions, {prose[0].id!r} "
+            "say, and podium grade asks none: leave their replies out, or sit them by podium run."
+        )
 
 
 def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:

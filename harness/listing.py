@@ -18,6 +18,11 @@ _HANGING: Mapping[str, Any] = {
     "break_on_hyphens": False,
 }
 
+DESCRIBED = (
+    "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
+    "of contest dates."
+)
+
 
 def show_suites(
     suites: Mapping[str, Suite[Any]], name: str | None, sources: Sequence[str] = ()
@@ -37,7 +42,8 @@ def show_suites(
             )
             for suite in suites.values()
         ]
-        return _columns(("suite", "version", "splits", "box", "dates"), rows)
+        table = _columns(("suite", "version", "splits", "box", "dates"), rows)
+        return f"{table}\n\n{DESCRIBED}"
     suite = _named(suites, name, "suite")
     facts = [
         *_of_the_card(suite.card),

@@ -72,7 +72,7 @@ def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> 
         raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
     if split not in suite.splits:
         known = ", ".join(suite.splits)
-        raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {known}.")
+        raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {known} (--split).")
     return suite.load(split)[:limit]
 
 

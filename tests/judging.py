@@ -15,6 +15,7 @@ from test_rlpr import PROSE, folder, row
 from toy import choose, make_plans, toy_catalogue
 
 from harness.compose import Request
+from harness.eval_set import Outcome
 from harness.job import Controls
 from harness.pool_file import PoolSpec, read_pool
 from harness.records import PODIUM, Question
@@ -95,14 +96,14 @@ class Judge:
         return self.says
 
 
-def sat(
+def ran(
     tmp_path: Path,
     judge: ReplyFunction,
     answer: ReplyFunction = pupil,
     rows: Sequence[dict[str, Any]] = ROWS,
     **changes: Any,
-) -> Path:
-    """Let the pupil sit all rows under `podium run`, and return the log directory."""
+) -> tuple[Path, Outcome]:
+    """Let the pupil sit all rows under `podium run`; return the log directory and how it ended."""
     script("pupil", answer)
     script("judge", judge)
     data, log_dir = tmp_path / "data", tmp_path / "logs"
@@ -116,8 +117,14 @@ def sat(
         **changes,
     )
     controls = Controls(choose=choose, make_plans=make_plans, opened=lambda *_: None)
-    run(asked, replace(toy_catalogue(), suites={"rlpr": suite}), controls)
-    return log_dir
+    return log_dir, run(asked, replace(toy_catalogue(), suites={"rlpr": suite}), controls)
+
+
+def sat(
+    tmp_path: Path, judge: ReplyFunction, answer: ReplyFunction = pupil, **changes: Any
+) -> Path:
+    """Let the pupil sit all rows, and return the log directory."""
+    return ran(tmp_path, judge, answer, **changes)[0]
 
 
 def log_of(log_dir: Path) -> EvalLog:

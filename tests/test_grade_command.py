@@ -13,7 +13,7 @@ from toy_exams import VariedToy
 
 from harness.errors import UserError
 from harness.grade import Graded, GradeRequest, grade_file
-from harness.records import Grade
+from harness.records import Grade, Question
 from harness.verdicts import FIELDS
 from suites.aime25 import Aime25
 from suites.fetch import data_folder
@@ -49,6 +49,42 @@ def test_a_reply_is_graded_as_its_epoch_put_the_question(tmp_path: Path) -> None
     request = GradeRequest("varied", tmp_path / "replies.jsonl", tmp_path / "out.jsonl")
     grade_file(request, toy_catalogue(VariedToy()))
     assert values(tmp_path) == [0.0, 1.0, 1.0]
+
+
+class HalfHere(Toy):
+    """The toy exam on a machine that lacks what teaches for it."""
+
+    def load(self, split="eval"):  # noqa: ANN001, ANN201 - as in Toy
+        if split == "train":
+            raise UserError("The train file is absent: put it at FOLDER.")
+        return super().load(split)
+
+
+def test_a_split_that_is_absent_is_no_trouble_where_no_reply_is_to_it(tmp_path: Path) -> None:
+    asked = GradeRequest("toy", tmp_path / "replies.jsonl", tmp_path / "out.jsonl")
+    write_replies(tmp_path / "replies.jsonl", [(HalfHere().load()[0].id, "42")])
+    assert grade_file(asked, toy_catalogue(HalfHere())).replies == 1
+    write_replies(tmp_path / "replies.jsonl", [("train-1", "42")])
+    with pytest.raises(UserError, match="put it at FOLDER"):
+        grade_file(replace(asked, out=tmp_path / "other.jsonl"), toy_catalogue(HalfHere()))
+
+
+class Prose(Toy):
+    """The toy exam, one of whose questions only a model can judge."""
+
+    def needs_judge(self, question: Question) -> bool:
+        return question.id == self.load()[1].id
+
+    async def judged(self, state: object, question: Question) -> Grade:
+        raise NotImplementedError
+
+
+def test_replies_that_only_a_model_can_judge_are_refused(tmp_path: Path) -> None:
+    asked = GradeRequest("toy", tmp_path / "replies.jsonl", tmp_path / "out.jsonl")
+    write_replies(tmp_path / "replies.jsonl", [(one.id, "42") for one in Prose().load()[:3]])
+    with pytest.raises(UserError, match="Only a model can judge 1 of the 3 questions"):
+        grade_file(asked, toy_catalogue(Prose()))
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.skipif(not SATURN.is_file(), reason=f"{SATURN.name} is absent; see PODIUM_DATA")

@@ -14,6 +14,7 @@ from judging import (
     everything,
     log_of,
     pupil,
+    ran,
     sat,
     scores,
 )
@@ -155,6 +156,11 @@ def test_the_same_command_asks_the_judge_again_and_nobody_else(tmp_path: Path) -
     assert system_totals(sitting).n_graded == 2
     assert sat(tmp_path, judge, counted) == log_dir
     assert len(judge.heard) == 1
+
+
+def test_a_run_says_how_many_answers_have_no_verdict(tmp_path: Path) -> None:
+    assert ran(tmp_path, Judge("down"))[1].unscored == 1
+    assert ran(tmp_path, Judge())[1].unscored == 0
 
 
 def test_grading_again_leaves_the_judges_verdicts_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,13 +118,13 @@ def test_a_suite_that_only_a_model_can_judge_is_refused() -> None:
 
 
 class Leaky(Toy):
-    """A suite that teaches what it asks."""
+    """A suite that teaches nothing but what it asks."""
 
     def load(self, split: object = "eval") -> list[Question]:
         return [Question(f"{split}-0", "The very same?", "integer", "42")]
 
 
-def test_questions_that_teach_and_are_asked_are_refused() -> None:
+def test_a_suite_that_teaches_nothing_but_what_it_asks_is_refused() -> None:
     assert "would teach and be asked" in refusal(Leaky())
 
 
@@ -250,7 +250,10 @@ def test_it_listens_to_this_machine_only_unless_told_otherwise() -> None:
 
 def addresses(pid: int) -> set[str]:
     """Return the addresses at which a process listens, as the kernel lists them."""
-    links = [str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()]
+    links: list[str] = []
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since it was listed
+            links.append(str(file.readlink()))
     inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     listening = [row[1].split(":")[0] for row in rows if row[9] in inodes and row[3] == "0A"]

@@ -38,7 +38,13 @@ def run_command(args: argparse.Namespace) -> int:
         print("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
         return 1
     print(f"Logs are in {args.log_dir}; now: podium report {args.log_dir}")
-    return 0
+    if outcome.unscored:
+        print(
+            f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
+            "command tries again to grade them, and asks nobody else.",
+            file=sys.stderr,
+        )
+    return 1 if outcome.unscored else 0
 
 
 def report_command(args: argparse.Namespace) -> int:

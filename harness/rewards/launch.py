@@ -27,6 +27,7 @@ from harness.rewards.exams import (
     refuse_overlap,
     training_exam,
     whole_text,
+    without_shared,
 )
 from harness.rewards.hosting import bound, listen, serve
 from harness.rewards.service import RewardService, Shown, app, as_user
@@ -89,9 +90,9 @@ def launch(
     UserError, before anything listens, for what can be known to fail.
     """
     settings = _settings(request)
-    exams = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
-    taught = [exam for exam in exams.values() if "eval" in exam.suite.splits]
-    refuse_overlap(exams.values(), [exam_of(exam.suite) for exam in taught], parts.bare)
+    named = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
+    exams = _without_exams(named, parts.bare)
+    left = sum(len(named[name].questions) - len(exam.questions) for name, exam in exams.items())
     asked = _asked(request, parts)
     suites = [exam.suite for exam in exams.values()]
     refuse_unknown(catalogue.boxes, request.box)
@@ -106,7 +107,8 @@ def launch(
         reward = Reward(exams, asked.answer, settings, box and box.box)
         fresh = request.pool is not None
         service = RewardService(reward, exams, asked.shown, request.on_unscored, fresh)
-        said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}."
+        also = f"; {left} left out, for an exam asks them too" if left else ""
+        said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}{also}."
         serve(app(service), taken, ready=lambda: say(said))
         say(_ended(service))
 
@@ -163,6 +165,15 @@ def _asked(request: ServeRequest, parts: Parts) -> _Asked:
         )
     answer = parts.answerer(spec, book, request.max_usd)
     return _Asked(answer, parts.shown(spec), spec.label)
+
+
+def _without_exams(named: Mapping[str, Exam], bare: Bare) -> dict[str, Exam]:
+    """Return what may teach: nothing that these suites' own exams ask; UserError if that is all."""
+    examined = [exam_of(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
+    exams = {name: without_shared(exam, examined, bare) for name, exam in named.items()}
+    if not all(exam.questions for exam in exams.values()):
+        refuse_overlap(named.values(), examined, bare)
+    return exams
 
 
 def _what(request: ServeRequest, exams: Mapping[str, Exam], box: OpenBox | None) -> str:
