@@ -74,8 +74,9 @@ def test_the_card_is_printed_with_all_its_facts(name: str) -> None:
 
 
 def test_the_list_of_suites_has_a_line_for_each() -> None:
-    lines = show_suites(SUITES, None).splitlines()
-    assert [line.split()[0] for line in lines] == ["suite", *SUITES]
+    table, _, described = show_suites(SUITES, None).partition("\n\n")
+    assert [line.split()[0] for line in table.splitlines()] == ["suite", *SUITES]
+    assert "livecodebench-train" in described
 
 
 def test_a_release_of_livecodebench_has_its_own_size_and_a_window_is_counted_when_loaded() -> None:
