@@ -63,6 +63,19 @@ def others() -> list[int]:
     return [int(one) for one in os.listdir("/proc") if one.isdigit() and int(one) != os.getpid()]
 
 
+def running(pid: int) -> str:
+    """Return a process's name, or nothing when it has ended, reaped or not.
+
+    One whose first thread alone has ended has others, and runs.
+    """
+    with suppress(OSError):
+        name, _, rest = open(f"/proc/{pid}/stat").read().rpartition(")")
+        state = rest.split()[0]
+        if state not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1:
+            return name.partition("(")[2] or "no name"
+    return ""
+
+
 def child(action: Callable[[], object]) -> int:
     """Run an action in a forked process, and exit there."""
     pid = os.fork()
@@ -117,7 +130,7 @@ def itself() -> dict[str, object]:
     names = [name for name in dir(resource) if name.startswith("RLIMIT_")]
     limits = {name: list(resource.getrlimit(getattr(resource, name))) for name in names}
     return {
-        "others": len(others()),
+        "others": sorted(filter(None, map(running, others()))),
         "descriptors": [fd for fd in range(256) if os.path.exists(f"/proc/self/fd/{fd}")],
         "environment": dict(os.environ),
         "where": [os.getcwd(), oct(os.umask(0o22)), os.getgroups(), os.getppid() > 1],
