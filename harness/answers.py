@@ -19,6 +19,8 @@ from harness.expressions import expression
 from harness.letters import letter
 from harness.records import Kind
 from harness.reply_text import (
+    CONCLUDES,
+    SENTENCE_ENDS,
     TAIL,
     after_thinking,
     answer_line,
@@ -50,10 +52,6 @@ _ANSWER_IS = re.compile(
     re.I,
 )
 _DIGIT = re.compile(r"\d")
-_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
-_CONCLUDES = re.compile(
-    r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally)\b", re.I
-)
 _ENDS_IN_NUMBER = re.compile(
     rf"(?:=|\b(?:is|are|equals|gives|get|be)\b)\s*{_NUMBER}(?:\s+(?:square\s+)?(?:units?|degrees?))?[.!]?\s*$"
 )
@@ -144,7 +142,7 @@ def _prose_integer(said: str) -> int | None:
     if stated:
         taken_back = _SECOND_THOUGHTS.search(tail, stated[-1].end())
         return None if taken_back else int(stated[-1].group(1).replace(",", ""))
-    for sentence in reversed(_SENTENCE_ENDS.split(tail)):
+    for sentence in reversed(SENTENCE_ENDS.split(tail)):
         if _DIGIT.search(sentence):
             return _concluded(sentence)
         if _SECOND_THOUGHTS.search(sentence):
@@ -154,7 +152,7 @@ def _prose_integer(said: str) -> int | None:
 
 def _concluded(sentence: str) -> int | None:
     """Return the number in which a sentence such as "Therefore m+n = 70" ends."""
-    ending = _ENDS_IN_NUMBER.search(sentence) if _CONCLUDES.match(sentence) else None
+    ending = _ENDS_IN_NUMBER.search(sentence) if CONCLUDES.match(sentence) else None
     if ending is None or _SECOND_THOUGHTS.search(sentence):
         return None
     if _ANOTHER_VALUE.search(sentence, max(0, ending.start() - 60), ending.start(1)):

@@ -7,19 +7,24 @@ Nothing is decided about it here: equality is suites/equality.py.
 
 import re
 
-from harness.reply_text import TAIL, after_thinking, answer_line, box_beside, last_box, nothing
+from harness.reply_text import (
+    CONCLUDES,
+    SENTENCE_ENDS,
+    TAIL,
+    after_thinking,
+    answer_line,
+    box_beside,
+    last_box,
+    nothing,
+)
 
 _MATHS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.S)
 _ANSWER_IS = re.compile(r"\banswer[\s*_]*(?:is|equals|must be|would be|[:=])[\s*_:]*", re.I)
-_CONCLUDES = re.compile(
-    r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally)\b", re.I
-)
 _SECOND_THOUGHTS = re.compile(r"\b(?:wait|but|however|alternatively|hmm|check|verify|not)\b", re.I)
 _REMARK = re.compile(r"\s+\([A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$", re.S)
 _BETWEEN_BOXES = re.compile(
     r"(?:[\s$,;&]|\\[(),; ]|\\text\{\s*(?:and|or)\s*\}|and\b|or\b|[a-z](?:_\w)?\s*=){1,40}"
 )
-_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 MOST_BOXES = 10
@@ -58,7 +63,7 @@ def boxed_side_by_side(reply: str) -> tuple[str, ...]:
 
 
 def _boxes(said: str) -> tuple[str, ...] | None:
-    found, said = list[str](), said
+    found = list[str]()
     box = last_box(said)
     while box and box[0] and len(found) < MOST_BOXES:
         found.append(box[0].strip())
@@ -106,13 +111,13 @@ def _prose(said: str) -> str | None:
     if stated:
         value = tail[stated[-1].end() :]
         return None if _SECOND_THOUGHTS.search(value) else _value(_first_sentence(value))
-    for sentence in reversed(_SENTENCE_ENDS.split(tail)):
+    for sentence in reversed(SENTENCE_ENDS.split(tail)):
         if _SECOND_THOUGHTS.search(sentence):
             return None
         maths = list(_MATHS.finditer(sentence))
         if maths:
             ends = not sentence[maths[-1].end() :].strip(" .!*")
-            concludes = ends and _CONCLUDES.match(sentence.lstrip(" *"))
+            concludes = ends and CONCLUDES.match(sentence.lstrip(" *"))
             return _value(maths[-1].group()) if concludes else None
     return None
 
@@ -120,4 +125,4 @@ def _prose(said: str) -> str | None:
 def _first_sentence(text: str) -> str:
     """Return the formula that the text begins with, or what comes before its first full stop."""
     maths = _MATHS.match(text)
-    return maths.group() if maths else _SENTENCE_ENDS.split(text, maxsplit=1)[0]
+    return maths.group() if maths else SENTENCE_ENDS.split(text, maxsplit=1)[0]

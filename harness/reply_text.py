@@ -8,6 +8,11 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
+CONCLUDES = re.compile(
+    r"(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally)\b", re.I
+)
+"""How a sentence begins that gives the answer, where no word calls it so."""
 TAIL = 4000
 """Characters at the end of a reply in which answer lines and prose endings are looked for."""
 TAIL_LINES = 20

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from inspect_ai.solver import TaskState
 
+from harness.errors import UserError
 from harness.records import Grade, Question
 
 Split = Literal["train", "validation", "eval"]
@@ -204,6 +205,13 @@ def at_epoch(suite: Suite[Any], question: Question, epoch: int) -> Question:
 def prompt_of(suite: Suite[Any]) -> Prompt:
     """Return how a suite puts its questions."""
     return suite.prompt if isinstance(suite, Prompted) else OFFICIAL
+
+
+def refuse_unknown_prompt(suite: Prompted, name: str, prompt: Prompt) -> None:
+    """Raise UserError for a way that a suite does not know; it lists those it does."""
+    if prompt not in suite.prompts:
+        known = ", ".join(suite.prompts)
+        raise UserError(f"Suite {name} has no prompt {prompt!r}; it has: {known}.")
 
 
 def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:

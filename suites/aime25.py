@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.expressions import boxed
 from harness.records import Grade, Question
 from harness.rows import read_rows
-from harness.suite import OFFICIAL, Card, Prompt, Split
+from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
 from harness.task import as_task
 from suites.cards import card
 from suites.equality import compare
@@ -90,9 +90,7 @@ class Aime25:
 
     def prompted(self, prompt: Prompt) -> "Aime25":
         """Return the suite with its questions put so; UserError for a way that is not known."""
-        if prompt not in self.prompts:
-            known = ", ".join(self.prompts)
-            raise UserError(f"Suite aime25 has no prompt {prompt!r}; it has: {known}.")
+        refuse_unknown_prompt(self, self.name, prompt)
         return replace(self, prompt=prompt)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:

@@ -14,7 +14,7 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.suite import OFFICIAL, Card, Prompt, Split
+from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
 from harness.task import as_task
 from suites.cards import card
 from suites.choice_order import arranged, first_places, later_order, order_seed
@@ -75,9 +75,7 @@ class GpqaDiamond:
 
     def prompted(self, prompt: Prompt) -> "GpqaDiamond":
         """Return the suite with its questions put so; UserError for a way that is not known."""
-        if prompt not in self.prompts:
-            known = ", ".join(self.prompts)
-            raise UserError(f"Suite gpqa-diamond has no prompt {prompt!r}; it has: {known}.")
+        refuse_unknown_prompt(self, self.name, prompt)
         return replace(self, prompt=prompt)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
