@@ -101,7 +101,8 @@ def read_only_root() -> str | None:
         if folder.startswith(("/proc", "/sys", "/tmp", "/dev/shm", "/dev/mqueue", "/dev/fd")):
             inner.clear()
             continue
-        if folder.count("/") >= 4:  # a host's /usr, which bubblewrap shows, is larger than a limit
+        # a host's /usr, which bubblewrap shows, is larger than what limits leave time to walk
+        if folder.count("/") >= (2 if folder.startswith("/usr") else 4):
             inner.clear()
         with suppress(OSError):
             os.close(os.open(f"{folder}/left", os.O_CREAT | os.O_WRONLY, 0o600))
