@@ -1,4 +1,4 @@
-"""Dated prices and what one call costs, in `Decimal` US dollars.
+"""Dated lists of prices; what one call costs is harness/pricing.py.
 
 A price book is a TOML file in harness/prices/: append-only, every number with a source. Tokens are
 stored, dollars are recomputed, so the same log can be priced with any book.
@@ -13,22 +13,10 @@ from pathlib import Path
 from typing import cast
 
 from harness.errors import UserError
-from harness.records import Usage
+from harness.pricing import Price
 
 BOOKS = Path(__file__).parent / "prices"
-MTOK = Decimal(1_000_000)
 RATES = frozenset({"input", "output", "cache_read", "cache_write"})
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens; reasoning is part of output, as providers bill it."""
-
-    input: Decimal
-    output: Decimal
-    cache_read: Decimal | None = None
-    """None: the provider's rate is unknown, so a call with cached tokens has no price."""
-    cache_write: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +50,6 @@ class Book:
             "sha256": self.sha256,
             "usd_per_mtok": rows,
         }
-
-
-def cost(usage: Usage, price: Price) -> Decimal | None:
-    """Return what one call cost, in US dollars, or None when a needed rate is unknown.
-
-    Cached input has its own rate and is not part of `usage.input`: Inspect reports the two apart,
-    and adding them here would bill a cached token twice.
-
-    >>> cost(Usage(input=2_000_000), Price(Decimal("1.25"), Decimal("10")))
-    Decimal('2.50')
-    """
-    parts = (
-        (usage.input, price.input),
-        (usage.output, price.output),
-        (usage.cache_read, price.cache_read),
-        (usage.cache_write, price.cache_write),
-    )
-    total = Decimal(0)
-    for tokens, rate in parts:
-        if not tokens:
-            continue
-        if rate is None:
-            return None
-        total += tokens * rate / MTOK
-    return total
 
 
 def read_book(name: str) -> Book:
@@ -150,7 +113,7 @@ def _price(ref: str, row: object) -> Price:
     if missing := [name for name in ("input", "output") if fields.get(name) is None]:
         raise _BadEntry(f"entry {ref!r} has no {missing[0]} rate")
     rates = {name: _rate(ref, name, value) for name, value in fields.items() if value is not None}
-    return Price(**rates)
+    return Price(rates["input"], rates["output"], rates.get("cache_read"), rates.get("cache_write"))
 
 
 def _rate(ref: str, field: str, value: object) -> Decimal:

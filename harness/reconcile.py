@@ -6,7 +6,7 @@ totals of a run include attempts that failed. What no cause explains is an error
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -100,7 +100,7 @@ def _compare(where: str, pairs: Iterable[_Pair], *, retried: bool = False) -> It
             if tokens != NOTHING:
                 yield Difference(where, pair.who, cause, tokens)
         if rest != NOTHING:
-            gone = retried and min(astuple(rest)) >= 0
+            gone = retried and min(_five(rest)) >= 0
             cause = "attempts not in this log" if gone else "unexplained"
             yield Difference(where, pair.who, cause, rest)
 
@@ -126,13 +126,20 @@ def failed(call: Call) -> bool:
 
 
 def _total(calls: Iterable[Call], belongs: Callable[[Call], bool]) -> Usage:
-    return sum((_told(call.usage) for call in calls if belongs(call)), NOTHING)
+    total = sum((_told(call.usage) for call in calls if belongs(call)), NOTHING)
+    return Usage(*_five(total))
 
 
 def _told(usage: Usage | None) -> Usage:
     """Return usage with 0 for what was not reported: Inspect's totals pass over it."""
-    return NOTHING if usage is None else replace(usage, reasoning=usage.reasoning or 0)
+    return NOTHING if usage is None else Usage(*_five(usage))
 
 
 def _minus(left: Usage, right: Usage) -> Usage:
-    return Usage(*(a - b for a, b in zip(astuple(left), astuple(right), strict=True)))
+    return Usage(*(a - b for a, b in zip(_five(left), _five(right), strict=True)))
+
+
+def _five(usage: Usage) -> tuple[int, int, int, int, int]:
+    """Return the tokens that Inspect counts too."""
+    cached = (usage.cache_read, usage.cache_write)
+    return (usage.input, usage.output, *cached, usage.reasoning or 0)

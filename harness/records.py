@@ -49,14 +49,34 @@ class Usage:
     """Tokens of one call; all zero is a measurement, never a stand-in for "not reported".
 
     `input` excludes cached tokens (Inspect's convention), `output` includes reasoning, of which
-    many providers do not say how much it was: then `reasoning` is None.
+    many providers do not say how much it was: then `reasoning` is None. Orchestration tokens are
+    what a product spends on models of its own; they are in neither `input` nor `output`.
     """
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    """However long they are kept."""
     reasoning: int | None = None
+    cache_write_1h: int = 0
+    """Part of `cache_write`: kept for an hour, at another rate."""
+    orchestration_in: int = 0
+    """Cached ones included."""
+    orchestration_in_cached: int = 0
+    orchestration_out: int = 0
+    total_reported: int | None = None
+    """What the provider says all of it comes to; None when it does not say."""
+
+    @property
+    def input_total(self) -> int:
+        """The prompt, cached or not."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def parts_total(self) -> int:
+        """What `total_reported` should be."""
+        return self.input_total + self.output + self.orchestration_in + self.orchestration_out
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -64,10 +84,17 @@ class Usage:
             output=self.output + other.output,
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
-            reasoning=None
-            if self.reasoning is None or other.reasoning is None
-            else self.reasoning + other.reasoning,
+            reasoning=_added(self.reasoning, other.reasoning),
+            cache_write_1h=self.cache_write_1h + other.cache_write_1h,
+            orchestration_in=self.orchestration_in + other.orchestration_in,
+            orchestration_in_cached=self.orchestration_in_cached + other.orchestration_in_cached,
+            orchestration_out=self.orchestration_out + other.orchestration_out,
+            total_reported=_added(self.total_reported, other.total_reported),
         )
+
+
+def _added(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from decimal import Decimal
 import anyio
 
 from harness.errors import SpendLimit
-from harness.prices import Book, Price, cost
+from harness.prices import Book
+from harness.pricing import Price, cost
 from harness.records import Usage
 
 

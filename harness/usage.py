@@ -15,4 +15,5 @@ def usage_from(usage: ModelUsage | None) -> Usage | None:
         cache_read=usage.input_tokens_cache_read or 0,
         cache_write=usage.input_tokens_cache_write or 0,
         reasoning=usage.reasoning_tokens,
+        total_reported=usage.total_tokens or None,  # Inspect's default is 0
     )

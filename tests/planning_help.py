@@ -9,7 +9,8 @@ from toy import Toy
 
 from conductor.plan_reward import Planned
 from harness.pool_file import PoolSpec, WorkerSpec
-from harness.prices import Book, Price
+from harness.prices import Book
+from harness.pricing import Price
 from harness.rewards.core import Answerer, Reward, RewardSettings
 from harness.rewards.items import RewardItem, RewardOutcome
 

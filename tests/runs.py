@@ -20,7 +20,8 @@ from scripted import Heard, ReplyFunction, script
 from toy_card import CARD
 
 from harness.errors import UserError
-from harness.prices import Book, Price
+from harness.prices import Book
+from harness.pricing import Price
 from harness.records import Grade, Question
 from harness.solver import as_solver
 from harness.suite import Card, Split

@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.ledger import read_calls, spent_in
 from harness.logs import find_logs, newest_logs
 from harness.pool import Pool
-from harness.prices import cost
+from harness.pricing import cost
 from harness.reconcile import reconcile
 from harness.records import CONDUCTOR, Answer, Call, Question
 from harness.sittings import Sitting, read_sittings

@@ -13,7 +13,8 @@ from scripted import Heard, script
 
 from harness.execute import execute
 from harness.pool import Pool
-from harness.prices import Book, Price
+from harness.prices import Book
+from harness.pricing import Price
 from harness.records import Answer, Question
 from harness.solver import as_solver
 from harness.workflow import Step, Workflow

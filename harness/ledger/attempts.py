@@ -25,7 +25,8 @@ from inspect_ai.scorer import Score
 
 from harness.errors import UserError
 from harness.logs import RunFacts, read_log, run_facts
-from harness.prices import Book, book_from_json, cost
+from harness.prices import Book, book_from_json
+from harness.pricing import cost
 from harness.private import said
 from harness.records import EMPTY, PODIUM, Call
 from harness.usage import usage_from

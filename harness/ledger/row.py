@@ -1,0 +1,137 @@
+"""One row of the ledger: one attempt to call a model, flat, as it is exported and audited.
+
+A call that was tried three times over HTTP is three rows with one `call`. Money is exact: `Decimal`
+here, strings of decimals in files. None is "nobody knows"; it never becomes 0.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+Scope = Literal["inference", "scoring", "training", "serving"]
+"""What a call was made for; spend is never added up across scopes without saying so."""
+
+Billable = Literal["yes", "no", "unknown"]
+"""`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off)."""
+
+Cache = Literal["none", "read", "write"]
+"""Inspect's local cache: a read is paid 0."""
+
+UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
+"""Who counted the tokens. There is no estimate: what nobody counted is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """One attempt. Tokens are counts, times ISO 8601 or seconds, `usd_*` US dollars."""
+
+    task: str
+    """Inspect's task, e.g. `aime25 moa-lite`; empty outside an eval."""
+    suite: str
+    system: str
+    label: str
+    """`live`, `recorded` or `rehearsal`: whether anything left a purse."""
+    question: str
+    epoch: int
+    sample: str
+    """uuid of the sample; a question asked again after a failure has another one."""
+    call: str
+    """Id of the journal; the event's uuid where only the log knows the call."""
+    attempt: int
+    """1 for the first HTTP attempt of a call."""
+    event: str | None
+    """uuid of the ModelEvent; None when no log has it (killed, or dropped by Inspect)."""
+    log: str | None
+    """File name of the log that has the event."""
+    journal: str | None
+    """File name of the journal that has the call; None for logs older than journals."""
+    scope: Scope
+    role: str
+    """Worker name, or `conductor`, or `grader`."""
+    step: str | None
+    """Name of the workflow step, e.g. `step 2: sage`."""
+    counted: bool
+    """False for the spend of an attempt at a question that failed and was not graded."""
+    model: str
+    """As requested, provider included."""
+    served_model: str | None
+    """As the provider says it answered."""
+    price_ref: str
+    """Key in the price book."""
+    service: str
+    request_id: str | None
+    http_status: int | None
+    error: str | None
+    """Kind of failure, e.g. `RateLimitError`; never a provider's words."""
+    stop: str | None
+    cache: Cache
+    billable: Billable
+    usage_source: UsageSource
+    input_uncached: int | None
+    cache_read: int | None
+    cache_write: int | None
+    cache_write_1h: int | None
+    output: int | None
+    """Reasoning included."""
+    reasoning: int | None
+    orchestration_in: int | None
+    orchestration_in_cached: int | None
+    orchestration_out: int | None
+    total_reported: int | None
+    prompt_bytes: int | None
+    """UTF-8 bytes of the request's texts: no fewer than its tokens, but for a chat template."""
+    max_tokens: int | None
+    """The limit that the request set; None when it set none."""
+    started: str
+    latency_s: float | None
+    usd_input: Decimal | None
+    usd_cache_read: Decimal | None
+    usd_cache_write: Decimal | None
+    usd_output: Decimal | None
+    usd_orchestration: Decimal | None
+    usd_request: Decimal | None
+    usd: Decimal | None
+    """What the provider bills for this attempt at the book; 0 for what it does not bill."""
+    usd_list: Decimal | None
+    """The headline: at list price, as if nothing had been cached, locally or by the provider."""
+    usd_low: Decimal | None
+    """Bounds of `usd` where `billable` is unknown; equal to it elsewhere."""
+    usd_high: Decimal | None
+    """None: without `max_tokens` nothing bounds it."""
+    tier: str | None
+    evidence: str | None
+    gpu_s: Decimal | None
+    usd_gpu: Decimal | None
+    prompt_sha256: str | None
+    output_sha256: str | None
+    raw_usage: str | None
+    """The provider's own usage as JSON, where the log kept it."""
+
+    @property
+    def input_total(self) -> int | None:
+        """The prompt, cached or not."""
+        if self.input_uncached is None or self.cache_read is None or self.cache_write is None:
+            return None
+        return self.input_uncached + self.cache_read + self.cache_write
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row as plain JSON values: decimals as strings, in plain notation."""
+        return {name: plain(value) for name, value in asdict(self).items()}
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the row's canonical JSON: what a manifest's tree is made of."""
+        return hashlib.sha256(canonical(self.as_json())).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """Return a value for JSON: a Decimal as a string without an exponent."""
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def canonical(value: Any) -> bytes:
+    """Return JSON that has one form only: sorted keys, no spaces, UTF-8."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()

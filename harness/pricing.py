@@ -1,0 +1,214 @@
+"""What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+
+Tiers are applied to a call, never to summed usage: whether a request is long is a fact of that
+request. Unknown is None and stays None. Not here: files of prices (harness/prices.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Literal
+
+from harness.records import Usage
+
+MTOK = Decimal(1_000_000)
+HOUR_S = Decimal(3600)
+
+Evidence = Literal["dated", "carried-back"]
+"""`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held."""
+
+Service = Literal["standard", "batch", "flex", "priority"]
+"""How a provider was asked to serve a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """US dollars per million tokens. None: the rate is unknown, so such tokens have no price."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+    """Kept for five minutes, or for as long as a provider keeps by default."""
+    cache_write_1h: Decimal | None = None
+    reasoning: Decimal | None = None
+    """None: reasoning is billed as output, as most providers do."""
+    orchestration_in: Decimal | None = None
+    """Tokens that a product spends on its own models; None: not said, so they have no price."""
+    orchestration_in_cached: Decimal | None = None
+    orchestration_out: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included."""
+
+    above: int
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """Own hardware: what an hour costs and how many output tokens a second it was measured to give.
+
+    `tokens_per_s` is of the whole machine under the load that `source` declares, so a call's share
+    of GPU seconds is its output tokens / tokens_per_s x count.
+    """
+
+    type: str
+    count: int
+    usd_per_hour: Decimal
+    """Of one GPU."""
+    tokens_per_s: Decimal
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of one model at one provider.
+
+    The first nine fields are `Rates` below every tier, in the same order.
+    """
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+    cache_write_1h: Decimal | None = None
+    reasoning: Decimal | None = None
+    orchestration_in: Decimal | None = None
+    orchestration_in_cached: Decimal | None = None
+    orchestration_out: Decimal | None = None
+    tiers: tuple[Tier, ...] = ()
+    """By growing `above`."""
+    request: Decimal = Decimal(0)
+    """Dollars per request."""
+    services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
+    """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
+    gpu: Gpu | None = None
+    evidence: Evidence = "dated"
+    launched: str = ""
+    """First day on which the model could be called (ISO); empty when unknown."""
+    source: str = ""
+    """Where the numbers stand, where the book's own source does not say."""
+
+    def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
+        """Return the rates of a request with so long a prompt, and the tier's name."""
+        found, name = self._base(), "base"
+        for tier in self.tiers:
+            if prompt_tokens > tier.above:
+                found, name = tier.rates, f">{tier.above}"
+        return found, name
+
+    def _base(self) -> Rates:
+        return Rates(
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_1h,
+            self.reasoning,
+            self.orchestration_in,
+            self.orchestration_in_cached,
+            self.orchestration_out,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The parts of one call's price, in US dollars, exact."""
+
+    input: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+    output: Decimal
+    """Reasoning included."""
+    orchestration: Decimal
+    request: Decimal
+    tier: str
+
+    @property
+    def total(self) -> Decimal:
+        """The sum of the parts."""
+        tokens = self.input + self.cache_read + self.cache_write + self.output
+        return tokens + self.orchestration + self.request
+
+
+def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | None:
+    """Return the parts of what a call cost, or None when a rate that it needs is unknown.
+
+    Cached input has its own rate and is not part of `usage.input`.
+    """
+    factor = Decimal(1) if service == "standard" else price.services.get(service)
+    rates, tier = price.rates_for(usage.input_total + usage.orchestration_in)
+    reasoning = usage.reasoning or 0 if rates.reasoning is not None else 0
+    parts = (
+        _part(usage.input, rates.input),
+        _part(usage.cache_read, rates.cache_read),
+        _sum(
+            _part(usage.cache_write - usage.cache_write_1h, rates.cache_write),
+            _part(usage.cache_write_1h, rates.cache_write_1h),
+        ),
+        _sum(_part(usage.output - reasoning, rates.output), _part(reasoning, rates.reasoning)),
+        _sum(
+            _part(usage.orchestration_in - usage.orchestration_in_cached, rates.orchestration_in),
+            _part(usage.orchestration_in_cached, rates.orchestration_in_cached),
+            _part(usage.orchestration_out, rates.orchestration_out),
+        ),
+    )
+    if factor is None or any(part is None for part in parts):
+        return None
+    known = [part * factor for part in parts if part is not None]
+    return Costs(*known, request=price.request, tier=tier)
+
+
+def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
+    """Return what a call cost, in US dollars, or None when a rate that it needs is unknown.
+
+    >>> cost(Usage(input=2_000_000), Price(Decimal("1.25"), Decimal("10")))
+    Decimal('2.50')
+    """
+    found = costs(usage, price, service)
+    return None if found is None else found.total
+
+
+def list_cost(usage: Usage, price: Price) -> Decimal | None:
+    """Return the headline price of a call: at list price, as if nothing had been cached anywhere.
+
+    Which prefixes a provider still has depends on who asked before, so a comparison of systems
+    cannot count on it.
+    """
+    uncached = replace(
+        usage,
+        input=usage.input_total,
+        cache_read=0,
+        cache_write=0,
+        cache_write_1h=0,
+        orchestration_in_cached=0,
+    )
+    return cost(uncached, price)
+
+
+def gpu_seconds(usage: Usage, gpu: Gpu) -> Decimal:
+    """Return a call's share of GPU time: of all GPUs together, by its output tokens."""
+    return usage.output / gpu.tokens_per_s * gpu.count
+
+
+def gpu_cost(usage: Usage, gpu: Gpu) -> Decimal:
+    """Return what a call cost on own hardware, in US dollars; shown beside `cost`, never added."""
+    return gpu_seconds(usage, gpu) * gpu.usd_per_hour / HOUR_S
+
+
+def _part(tokens: int, rate: Decimal | None) -> Decimal | None:
+    if not tokens:
+        return Decimal(0)
+    return None if rate is None else tokens * rate / MTOK
+
+
+def _sum(*parts: Decimal | None) -> Decimal | None:
+    total = Decimal(0)
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total
