@@ -4,6 +4,7 @@ A million calls cannot pass through pydantic in a minute. Everything that only r
 audit, export) reads it here, one sample at a time; what changes a log goes through Inspect.
 """
 
+import json
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -57,7 +58,11 @@ def open_log(path: Path) -> Iterator[RawLog]:
 def _json(data: bytes, path: Path, name: str) -> Json:
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
+    except orjson.JSONDecodeError:
+        pass
+    try:  # Inspect writes "unscored" as NaN, which only Python's own reader takes
+        return json.loads(data)
+    except ValueError as error:
         raise _damaged(path, f"{name}: {error}") from error
 
 
