@@ -1,5 +1,8 @@
 """The one place where Inspect's token counts become ours."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from inspect_ai.model import ModelUsage
 
 from harness.records import Usage
@@ -16,4 +19,19 @@ def usage_from(usage: ModelUsage | None) -> Usage | None:
         cache_write=usage.input_tokens_cache_write or 0,
         reasoning=usage.reasoning_tokens,
         total_reported=usage.total_tokens or None,  # Inspect's default is 0
+    )
+
+
+def usage_from_json(usage: Mapping[str, Any] | None) -> Usage | None:
+    """Return what `usage_from` does, of a `ModelUsage` as a log's JSON has it."""
+    if usage is None:
+        return None
+    get = usage.get
+    return Usage(
+        input=get("input_tokens") or 0,
+        output=get("output_tokens") or 0,
+        cache_read=get("input_tokens_cache_read") or 0,
+        cache_write=get("input_tokens_cache_write") or 0,
+        reasoning=get("reasoning_tokens"),
+        total_reported=get("total_tokens") or None,
     )

@@ -1,0 +1,219 @@
+"""The model calls in one sample of a raw log, each with the step around it.
+
+    with open_log(path) as log:
+        for sample, call, lost in calls_in(log):
+            ...
+
+Nothing is priced or judged here, and nothing is validated beyond what is read. What each question
+got is harness/ledger/attempts.py.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from math import nan
+from typing import Literal, cast
+
+from harness.ledger.raw_log import Json, RawLog, naming
+from harness.ledger.row import Cache
+from harness.records import Usage
+from harness.usage import usage_from_json
+
+Phase = Literal["solve", "score"]
+
+IN_FLIGHT = "in flight when the run was stopped"
+"""The error of a call that a killed run left behind: what was billed for it is unknown."""
+ATTACHMENT = "attachment://"
+NOTHING: Json = {}
+Span = tuple[str | None, str | None, str]
+"""Parent, type and name."""
+Place = tuple[Phase, str | None]
+"""Phase, and name of the innermost workflow step."""
+
+
+@dataclass(slots=True)
+class CallEvent:
+    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times as long.
+
+    Words of a provider (`error`) are as the log has them: `harness.private.said` before showing.
+    """
+
+    id: str
+    """uuid of the event."""
+    span: str | None
+    """Inspect's span around the call; the journal's intent names it too."""
+    phase: Phase
+    step: str | None
+    """Name of the innermost workflow step, e.g. `step 2: sage`."""
+    role: str
+    """Worker name, `conductor` or `grader`; the model's name where the call had no role."""
+    model: str
+    served_model: str | None
+    usage: Usage | None
+    """None when the provider reported none."""
+    cache: Cache
+    pending: bool
+    """Begun and never ended: the run was stopped."""
+    error: str | None
+    stop: str | None
+    started: str
+    completed: str | None
+    working_s: float | None
+    retries: int
+    """HTTP attempts before the one that is logged."""
+    request_ids: tuple[Json, ...]
+    """`{id, header, status}` of each HTTP response of this call, as Inspect saw them."""
+    max_tokens: int | None
+    raw_usage: Json | None
+    """The provider's own usage, where the log kept its response."""
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
+        if self.completed:
+            return seconds_between(self.started, self.completed)
+        return nan if self.working_s is None else self.working_s
+
+
+def calls_in(log: RawLog) -> Iterator[tuple[Json, CallEvent, bool]]:
+    """Yield (sample, call, lost) for every call in a log; UserError for a malformed one.
+
+    `lost` calls belong to attempts at the sample that failed and were made again within the run;
+    Inspect keeps only the events from such an attempt's last model call on. The same call may stand
+    in several logs of a resumed run: tell them apart by `CallEvent.id`.
+    """
+    for sample in log.samples():
+        with naming(log.path):
+            found = [(call, False) for call in events_of(sample)]
+            found += [(call, True) for call in lost_in(sample)]
+        for call, lost in found:
+            yield sample, call, lost
+
+
+def events_of(sample: Json) -> Iterator[CallEvent]:
+    """Yield the calls of a sample's newest attempt, in the order in which they began.
+
+    A pending call of a sample without an error is left out: the sample may still be running.
+    """
+    return _calls(sample, cast(list[Json], sample.get("events") or []))
+
+
+def lost_in(sample: Json) -> Iterator[CallEvent]:
+    """Yield what is left of attempts that failed and were made again within the run."""
+    for failure in sample.get("error_retries") or ():
+        yield from _calls(sample, failure.get("events") or [])
+
+
+def _calls(sample: Json, events: list[Json]) -> Iterator[CallEvent]:
+    stopped = sample.get("error") is not None
+    places = Places(events)
+    for event in events:
+        if event["event"] == "model" and (stopped or not event.get("pending")):
+            yield _call(event, places.of(event.get("span_id")), sample)
+
+
+def _call(event: Json, place: Place, sample: Json) -> CallEvent:
+    output: Json = event.get("output") or {}
+    choices = output.get("choices")
+    model: str = event["model"]
+    error = event.get("error")
+    return CallEvent(
+        event.get("uuid") or "",
+        event.get("span_id"),
+        place[0],
+        place[1],
+        event.get("role") or model,
+        model,
+        output.get("model") or None,
+        usage_from_json(output.get("usage")),
+        event.get("cache") or "none",
+        bool(event.get("pending")),
+        attached(error, sample) if error else None,
+        choices[0].get("stop_reason") if choices else None,
+        event["timestamp"],
+        event.get("completed"),
+        event.get("working_time"),
+        event.get("retries") or 0,
+        tuple(event.get("request_ids") or ()),
+        (event.get("config") or NOTHING).get("max_tokens"),
+        _raw_usage(event.get("call")),
+    )
+
+
+def _raw_usage(call: Json | None) -> Json | None:
+    response = call.get("response") if call else None
+    if not response:
+        return None
+    found: object = (
+        response.get("usage") or response.get("usage_metadata") or response.get("usageMetadata")
+    )
+    return cast(Json, found) if isinstance(found, dict) else None
+
+
+def attached(text: str, sample: Json) -> str:
+    """Return a text that Inspect may have put among the sample's attachments."""
+    if not text.startswith(ATTACHMENT):
+        return text
+    return (sample.get("attachments") or NOTHING).get(text.removeprefix(ATTACHMENT), text)
+
+
+class Places:
+    """Where the spans of a sample lie: Inspect's `event_tree`, without building it.
+
+    A span whose beginning an interrupted sample has lost is nowhere: what it held lies at the root.
+    """
+
+    def __init__(self, events: Iterable[Json]) -> None:
+        """Note the spans that begin in some events."""
+        self._spans: dict[str, Span] = {
+            event["id"]: (event.get("parent_id"), event.get("type"), event["name"])
+            for event in events
+            if event["event"] == "span_begin"
+        }
+        self._known: dict[str, Place] = {}
+
+    def of(self, span: str | None) -> Place:
+        """Return the phase and the innermost workflow step of what lies in a span."""
+        if span is None or span not in self._spans:
+            return "solve", None
+        found = self._known.get(span)
+        if found is None:
+            found = self._known[span] = self._found(span)
+        return found
+
+    def is_root(self, event: Json) -> bool:
+        """Say whether a span lies in no other."""
+        return event.get("parent_id") not in self._spans
+
+    def _found(self, span: str) -> Place:
+        phase: Phase = "solve"
+        step: str | None = None
+        here: str | None = span
+        seen: set[str] = set()
+        while here in self._spans and here not in seen:
+            seen.add(here)
+            here, kind, name = self._spans[here]
+            if step is None and kind == "workflow_step":
+                step = name
+            if name == "scorers":
+                phase = "score"
+        return phase, step
+
+
+def solver_seconds(sample: Json) -> float | None:
+    """Return the wall time of the solvers; None for a sample that did not get through them."""
+    events: list[Json] = sample.get("events") or []
+    places = Places(events)
+    begun: dict[str, str] = {}
+    for event in events:
+        kind = event["event"]
+        if kind == "span_begin" and event["name"] == "solvers" and places.is_root(event):
+            begun[event["id"]] = event["timestamp"]
+        elif kind == "span_end" and event["id"] in begun:
+            return seconds_between(begun[event["id"]], event["timestamp"])
+    return None
+
+
+def seconds_between(begin: str, end: str) -> float:
+    """Return the seconds between two ISO times."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
