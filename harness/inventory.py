@@ -1,0 +1,196 @@
+"""What lies in a run's directory, as digests: its logs sample by sample, its journals, its records.
+
+Covered is what `podium run` writes and later commands read. Not covered: what is made from it
+(reports, exports) and Inspect's own listings, which change with every visit of its viewer.
+"""
+
+import hashlib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from harness.errors import UserError
+from harness.ledger.chain import read_chain
+from harness.ledger.journal import FOLDER
+from harness.ledger.raw_log import open_log
+from harness.ledger.row import canonical
+from harness.records import EMPTY, PODIUM
+
+FileKind = Literal["log", "journal", "record"]
+
+RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json")
+"""What a run writes down beside logs and journals, here and in `selection/`."""
+
+ABOUT = ("suite", "suite_version", "data_revision")
+
+SAMPLES = "samples/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One file as it was found."""
+
+    path: str
+    """Below the directory, with `/`."""
+    kind: FileKind
+    sha256: str
+    size: int
+    """In bytes."""
+    rows: int | None = None
+    """Lines of a journal, samples of a log; None where it could not be read."""
+    last: str | None = None
+    """Digest of a journal's last line."""
+    faults: tuple[str, ...] = ()
+    """What was wrong with a journal's chain already when it was taken in."""
+    samples: tuple[tuple[str, str], ...] = ()
+    """A log's samples in file order: member, sha256 of its bytes unpacked."""
+    rest: str | None = None
+    """One digest over a log's other members."""
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What a log says of exam, prices and versions."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return all but the samples, as plain JSON values."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "sha256": self.sha256,
+            "bytes": self.size,
+            "rows": self.rows,
+            "last": self.last,
+            "faults": list(self.faults),
+            "rest": self.rest,
+            "about": dict(self.about),
+        }
+
+    def leaves(self) -> Iterator[bytes]:
+        """Yield what the tree holds of the file: itself, then each sample, in file order."""
+        yield canonical(self.facts())
+        for member, digest in self.samples:
+            yield canonical([self.path, member, digest])
+
+
+def covered(log_dir: Path) -> dict[str, FileKind]:
+    """Return the files that a manifest is about, in the order of their paths."""
+    found: dict[str, FileKind] = {}
+    for path in log_dir.rglob("*.eval"):
+        found[path.relative_to(log_dir).as_posix()] = "log"
+    for path in log_dir.glob(f"{FOLDER}/**/*.jsonl"):
+        found[path.relative_to(log_dir).as_posix()] = "journal"
+    for pattern in RECORDS:
+        for path in log_dir.rglob(pattern):
+            found.setdefault(path.relative_to(log_dir).as_posix(), "record")
+    return dict(sorted(found.items()))
+
+
+def inventory(log_dir: Path, known: Mapping[str, Entry]) -> tuple[Entry, ...]:
+    """Return every covered file; one whose bytes are those of a `known` entry is not unpacked."""
+    made: list[Entry] = []
+    for path, kind in covered(log_dir).items():
+        file = log_dir / path
+        digest, before = file_digest(file), known.get(path)
+        same = before is not None and before.sha256 == digest and before.kind == kind
+        made.append(before if before is not None and same else _read(file, path, kind, digest))
+    return tuple(made)
+
+
+def file_digest(path: Path, first: int | None = None) -> str:
+    """Return the sha256 of a file, or of its first bytes only."""
+    with path.open("rb") as file:
+        if first is None:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        found = hashlib.sha256()
+        while first > 0 and (part := file.read(min(first, 1 << 20))):
+            found.update(part)
+            first -= len(part)
+        return found.hexdigest()
+
+
+def read_entry(log_dir: Path, path: str, kind: FileKind) -> Entry:
+    """Return one file as it is now."""
+    file = log_dir / path
+    return _read(file, path, kind, file_digest(file))
+
+
+def _read(file: Path, path: str, kind: FileKind, digest: str) -> Entry:
+    size = file.stat().st_size
+    if kind == "journal":
+        chain = read_chain(file)
+        faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
+        return Entry(
+            path=path,
+            kind=kind,
+            sha256=digest,
+            size=size,
+            rows=chain.lines,
+            last=chain.last,
+            faults=faults,
+        )
+    plain = Entry(path=path, kind=kind, sha256=digest, size=size)
+    return _read_log(file, plain) if kind == "log" else plain
+
+
+def _read_log(file: Path, plain: Entry) -> Entry:
+    """Return a log's entry; one that cannot be read has no rows."""
+    try:
+        with open_log(file) as log:
+            members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
+            about = _about(log.header)
+    except UserError:
+        return plain
+    samples = tuple(one for one in members if one[0].startswith(SAMPLES))
+    others = [one for one in members if not one[0].startswith(SAMPLES)]
+    return Entry(
+        path=plain.path,
+        kind="log",
+        sha256=plain.sha256,
+        size=plain.size,
+        rows=len(samples),
+        samples=samples,
+        rest=rest_digest(others),
+        about=about,
+    )
+
+
+def rest_digest(members: Sequence[tuple[str, str]]) -> str:
+    """Return one digest over members that hold no sample."""
+    return hashlib.sha256(canonical([list(one) for one in members])).hexdigest()
+
+
+def member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+    """Return the sha256 of a member's bytes, unpacked; `damaged` when they cannot be unpacked."""
+    try:
+        return hashlib.sha256(archive.read(member)).hexdigest()
+    except Exception:  # a damaged member may fail anywhere in zip or zstd
+        return "damaged"
+
+
+def _about(header: Mapping[str, Any]) -> dict[str, str]:
+    ran = _table(header, "eval")
+    facts = _table(_table(ran, "metadata"), PODIUM)
+    book = _table(facts, "prices")
+    found = {name: facts.get(name) for name in ABOUT}
+    found |= {"book": book.get("name"), "book_date": book.get("date")}
+    found |= {"book_sha256": book.get("sha256")}
+    found |= {"inspect": _table(ran, "packages").get("inspect_ai")}
+    found |= {"commit": _table(ran, "revision").get("commit")}
+    return {name: str(value) for name, value in found.items() if value}
+
+
+def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
+    """Return the digests that a redacted copy keeps of its original samples; None in others."""
+    try:
+        with open_log(file) as log:
+            facts = _table(_table(_table(log.header, "eval"), "metadata"), PODIUM)
+    except UserError:
+        return None
+    kept = _table(facts, "originals")
+    return tuple((name, str(kept[name])) for name in kept) if facts.get("redacted") else None
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table within a header; an empty one where a log has something else."""
+    found: object = data.get(name)
+    return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY

@@ -1,0 +1,193 @@
+"""`MANIFEST.json`: what a run's directory held when the run ended, and one digest over all of it.
+
+The root is a Merkle root (harness/merkle.py) over everything the manifest says but the root itself:
+first the head (versions, books, history), then each file by path, each log followed by its samples.
+So one published line of hex fixes a whole run, and a log that is shared in part, or redacted, can
+still be checked sample by sample. Finding what was changed is harness/tampering.py; who vouches for
+the manifest is harness/signing.py.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness import merkle
+from harness.errors import UserError
+from harness.inventory import Entry, file_digest, inventory
+from harness.ledger.row import canonical
+
+FILE = "MANIFEST.json"
+SIGNATURE = "MANIFEST.sig"
+SCHEMA = "podium-manifest-1"
+ORDER = "head, then files by path, each log followed by its samples in file order"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A manifest that stood here before this one."""
+
+    root: str
+    """Empty when it did not match itself."""
+    written: str
+    files: int
+    leaves: int
+    changed: tuple[str, ...] = ()
+    """What this one had and its successor has no more, or has otherwise: not merely grown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A run's files and what they are about; `root` is over all of the rest."""
+
+    schema: Literal["podium-manifest-1"] = SCHEMA
+    podium: str
+    """Version that wrote the manifest."""
+    inspect: str
+    order: str = ORDER
+    written: str
+    books: tuple[Mapping[str, str], ...]
+    suites: tuple[Mapping[str, str], ...]
+    history: tuple[Earlier, ...]
+    """Oldest first: a run that is resumed or extended appends to it."""
+    files: tuple[Entry, ...]
+    root: str = ""
+
+    def head(self) -> dict[str, Any]:
+        """Return what the first leaf says: all but the files and the root."""
+        return {
+            "schema": self.schema,
+            "podium": self.podium,
+            "inspect": self.inspect,
+            "order": self.order,
+            "written": self.written,
+            "books": [dict(one) for one in self.books],
+            "suites": [dict(one) for one in self.suites],
+            "history": [asdict(one) for one in self.history],
+        }
+
+    def leaves(self) -> list[bytes]:
+        """Return the digests of all leaves, in the declared order."""
+        parts = [canonical(self.head())]
+        parts += (part for entry in self.files for part in entry.leaves())
+        return [merkle.leaf(part) for part in parts]
+
+    def computed(self) -> str:
+        """Return the root as it follows from the rest."""
+        return merkle.root(self.leaves()).hex()
+
+    def as_bytes(self) -> bytes:
+        """Return the file's one form: a line to a sample."""
+        files = [
+            {**one.facts(), "samples": [f"{digest}  {name}" for name, digest in one.samples]}
+            for one in self.files
+        ]
+        data = {**self.head(), "files": files, "root": self.root}
+        return json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+_FILE = TypeAdapter(Manifest)
+
+
+def write_manifest(log_dir: Path) -> Manifest:
+    """Write what a directory holds now; a manifest that still says so is left as it is.
+
+    The manifest that stood here before goes into the history, with what was changed since then
+    apart from files that were added and journals that have grown.
+    """
+    before, damaged = _before(log_dir)
+    known = {one.path: one for one in before.files} if before else {}
+    files = inventory(log_dir, known)
+    if before is not None and before.files == files and not damaged:
+        return before
+    history = before.history if before else ()
+    if before is not None:
+        history += (_earlier(before, changed(log_dir, before.files, files)),)
+    if damaged:
+        history += (Earlier("", "", 0, 0, (damaged,)),)
+    made = Manifest(
+        podium=version("podium"),
+        inspect=version("inspect-ai"),
+        written=datetime.now(UTC).isoformat(timespec="seconds"),
+        books=_distinct(files, ("book", "book_date", "book_sha256")),
+        suites=_distinct(files, ("suite", "suite_version", "data_revision")),
+        history=history,
+        files=files,
+    )
+    made = replace(made, root=made.computed())
+    scratch = log_dir / f"{FILE}.new"
+    scratch.write_bytes(made.as_bytes())
+    scratch.replace(log_dir / FILE)
+    return made
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return a manifest as it stands, true or not; UserError when it is none."""
+    try:
+        data = json.loads(path.read_bytes())
+        for one in data["files"]:
+            one["size"] = one.pop("bytes")
+            one["samples"] = [tuple(reversed(line.split("  ", 1))) for line in one["samples"]]
+        return _FILE.validate_python(data)
+    except FileNotFoundError as error:
+        raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{path} is no manifest (field {where}: {first['msg']}).") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
+
+
+def changed(log_dir: Path, old: Iterable[Entry], new: Iterable[Entry]) -> tuple[str, ...]:
+    """Return which files are gone or changed; files that only grew at their end are left out."""
+    here = {one.path: one for one in new}
+    said: list[str] = []
+    for one in old:
+        now = here.get(one.path)
+        if now is None:
+            said.append(f"{one.path}: gone")
+        elif now.sha256 != one.sha256 and not is_expected(log_dir, one, now):
+            said.append(f"{one.path}: changed")
+    return tuple(said)
+
+
+def is_expected(log_dir: Path, old: Entry, now: Entry) -> bool:
+    """Say whether a file differs as a run makes it differ.
+
+    Journals and openings grow at their end; an experiment takes in more systems, an oracle more
+    plans.
+    """
+    if now.path.endswith(".json"):
+        return True
+    return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256
+
+
+def _before(log_dir: Path) -> tuple[Manifest | None, str]:
+    """Return the manifest that stands here if it matches itself, else what is wrong with it."""
+    path = log_dir / FILE
+    if not path.exists():
+        return None, ""
+    try:
+        found = read_manifest(path)
+    except UserError:
+        found = None
+    if found is not None and found.computed() == found.root:
+        return found, ""
+    return None, f"{FILE}: did not match itself (sha256 {file_digest(path)}) and was replaced"
+
+
+def _earlier(before: Manifest, said: tuple[str, ...]) -> Earlier:
+    leaves = 1 + sum(1 + len(one.samples) for one in before.files)
+    return Earlier(before.root, before.written, len(before.files), leaves, said)
+
+
+def _distinct(files: Iterable[Entry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+    """Return what logs say under some names, each combination once, sorted."""
+    found = {tuple(one.about.get(name, "") for name in names) for one in files if one.about}
+    return tuple(dict(zip(names, row, strict=True)) for row in sorted(found) if any(row))

@@ -1,0 +1,162 @@
+"""What was changed in a run's directory since its manifest was written, each by file and place.
+
+Proved is integrity: that the files are those of the manifest. Not proved is what `LIMITS` says;
+whoever may write the directory can write all of it anew, manifest included.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import UserError
+from harness.inventory import Entry, covered, file_digest, originals, read_entry
+from harness.ledger.chain import read_chain
+from harness.manifest import FILE, Manifest, read_manifest
+
+FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
+
+LIMITS = (
+    "whoever can write this directory can write all of it anew, manifest included: only a root "
+    "that was published earlier, or a signature by a key you know, shows that",
+    "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
+    "that no call was made outside podium",
+)
+"""What a manifest that holds does not prove."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One difference from the manifest."""
+
+    kind: FindingKind
+    path: str
+    """Below the directory."""
+    where: str
+    """A line or a sample; empty for a whole file."""
+    said: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}, {self.where}" if self.where else self.path
+        return f"{self.kind}: {place}: {self.said}"
+
+
+def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple[Finding, ...]:
+    """Return everything in which a directory differs from its `MANIFEST.json`; nothing if in none.
+
+    Args:
+        log_dir: a run's directory; one without a manifest is a finding, `absent`.
+        published: a root that the manifest must have.
+        shared: only a part of the run is here: files may lack, samples may be redacted as long as
+            they keep the digests of the originals.
+    """
+    path = log_dir / FILE
+    if not path.exists():
+        return (Finding("absent", FILE, "", "there is none; `podium manifest write` makes one"),)
+    try:
+        manifest = read_manifest(path)
+    except UserError:
+        return (Finding("edited", FILE, "", "it is no manifest, or was cut short"),)
+    found = [*_of_manifest(manifest, path, published)]
+    here = covered(log_dir)
+    known = {one.path: one for one in manifest.files}
+    for entry in manifest.files:
+        if entry.path in here:
+            found.extend(_of_file(log_dir, entry, shared))
+        elif not shared:
+            found.append(Finding("deleted", entry.path, "", "it is in the manifest and not here"))
+    for name in here.keys() - known.keys():
+        said = "it is not in the manifest: put in, or of a run that was killed since"
+        found.append(Finding("inserted", name, "", said))
+    return tuple(sorted(found, key=lambda one: (one.path != FILE, one.path)))
+
+
+def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Finding]:
+    """Yield what the manifest itself shows: its root, its form, and what its history admits."""
+    if manifest.computed() != manifest.root:
+        yield Finding("edited", FILE, "", "its root does not follow from what it says")
+    elif manifest.as_bytes() != path.read_bytes():
+        yield Finding("edited", FILE, "", "it is not in the form that podium writes")
+    if published and manifest.root != published.lower():
+        earlier = [one.root for one in manifest.history]
+        at = f"; it is earlier root {earlier.index(published.lower()) + 1} of {len(earlier)}"
+        known = at if published.lower() in earlier else ""
+        said = f"its root {manifest.root} is not the published {published.lower()}{known}"
+        yield Finding("root", FILE, "", said)
+    for number, one in enumerate(manifest.history, 1):
+        for said in one.changed:
+            yield Finding("edited", FILE, f"history {number}", f"before it was extended, {said}")
+
+
+def _of_file(log_dir: Path, old: Entry, shared: bool) -> Sequence[Finding]:
+    """Return in what a file differs; what was wrong when it was taken in stays wrong."""
+    file = log_dir / old.path
+    stale = [Finding("edited", old.path, "", f"when it was taken in: {one}") for one in old.faults]
+    if file_digest(file) == old.sha256:
+        return stale
+    if shared and old.kind == "log" and (kept := originals(file)) is not None:
+        return _of_samples(old, kept)
+    if old.kind == "journal":
+        return [*stale, *_of_journal(file, old)]
+    if old.kind == "log":
+        return _of_log(log_dir, old, shared)
+    if file.stat().st_size < old.size and not file.read_bytes().strip():
+        return [Finding("truncated", old.path, "", "it is empty")]
+    return [Finding("edited", old.path, "", f"its sha256 is no longer {old.sha256}")]
+
+
+def _of_journal(file: Path, old: Entry) -> list[Finding]:
+    """Return what happened to a journal, line by line where its chain shows it."""
+    chain, rows = read_chain(file), old.rows or 0
+    found = [Finding(one.kind, old.path, f"line {one.line}", one.said) for one in chain.faults]
+    if file.stat().st_size > old.size and file_digest(file, old.size) == old.sha256:
+        said = f"{chain.lines - rows} lines were added after the manifest was written"
+        return [*found, Finding("inserted", old.path, f"line {rows + 1}", said)]
+    if not found and chain.lines < rows:
+        said = f"{rows - chain.lines} of {rows} lines are cut off its end"
+        return [Finding("truncated", old.path, f"line {chain.lines + 1}", said)]
+    said = "its chain holds and is another one: the file was written anew"
+    return found or [Finding("edited", old.path, "", said)]
+
+
+def _of_log(log_dir: Path, old: Entry, shared: bool) -> list[Finding]:
+    """Return what happened to a log, by its samples."""
+    now = read_entry(log_dir, old.path, "log")
+    if now.rows is None:
+        cut = now.size < old.size
+        said = f"it cannot be read; {now.size} of {old.size} bytes are here"
+        return [Finding("truncated" if cut else "edited", old.path, "", said)]
+    found = _of_samples(old, now.samples, part=shared)
+    if now.rest != old.rest and not shared:
+        found.append(Finding("edited", old.path, "", "its header or its summaries were changed"))
+    if not found and not shared:
+        said = "it was packed anew, its contents are unchanged"
+        found.append(Finding("edited", old.path, "", said))
+    return found
+
+
+def _of_samples(old: Entry, now: Sequence[tuple[str, str]], *, part: bool = False) -> list[Finding]:
+    """Return how a log's samples differ; `part` of them may be all that is here."""
+    before, after = dict(old.samples), dict(now)
+    found = list(_changed_samples(old.path, before, now))
+    if not part:
+        gone = [member for member in before if member not in after]
+        found += [Finding("deleted", old.path, member, "it is gone") for member in gone]
+    kept = [member for member, _ in now if member in before]
+    order = [member for member in before if member in after]
+    if kept != order and not found:
+        first = next((one for one, should in zip(kept, order, strict=False) if one != should), "")
+        found.append(Finding("reordered", old.path, first, "samples stand in another order"))
+    return found
+
+
+def _changed_samples(
+    path: str, before: Mapping[str, str], now: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
+    for member, digest in now:
+        if member not in before:
+            yield Finding("inserted", path, member, "the manifest has no such sample")
+        elif digest == "damaged":
+            yield Finding("edited", path, member, "it cannot be unpacked")
+        elif digest != before[member]:
+            yield Finding("edited", path, member, f"its digest is no longer {before[member]}")
