@@ -1,0 +1,165 @@
+"""A local HTTP server that speaks all dialects, follows a script, and writes its own bill."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from harness.records import Usage
+from providers.anthropic_dialect import MESSAGES
+from providers.bill import Bill, Line
+from providers.dialect import Asked, Dialect, Said, server_sent
+from providers.google_dialect import GENERATE_CONTENT
+from providers.openai_dialects import CHAT, RESPONSES
+from providers.script import Act, Fates, Script
+
+PATHS = {
+    "/v1/chat/completions": CHAT,
+    "/v1/responses": RESPONSES,
+    "/v1/messages": MESSAGES,
+    "/v1/models/{call}": GENERATE_CONTENT,
+    "/v1beta/models/{call}": GENERATE_CONTENT,
+}
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+
+
+class CutOff(Exception):
+    """What breaks a connection in the middle of a reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running provider."""
+
+    url: str
+    bill: Bill
+
+    @property
+    def openai(self) -> str:
+        """Base URL for Inspect's `openai/`, `openai-api/` and our `fugu/`."""
+        return f"{self.url}/v1"
+
+    @property
+    def anthropic(self) -> str:
+        """Base URL for `anthropic/`."""
+        return self.url
+
+    @property
+    def google(self) -> str:
+        """Base URL for `google/`."""
+        return self.url
+
+
+@contextmanager
+def serve(script: Script = ()) -> Generator[Server]:
+    """Yield a provider that runs until the block ends; its bill stays readable after.
+
+    It is a thread of this process with an event loop of its own, on a free port of this machine.
+    """
+    bill = Bill()
+    desk = _Desk(Fates(script), bill)
+    app = Starlette(routes=[desk.route(path, one) for path, one in PATHS.items()])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = uvicorn.Config(
+            app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.005)
+            yield Server(f"http://127.0.0.1:{taken.getsockname()[1]}", bill)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """Takes requests."""
+
+    fates: Fates
+    bill: Bill
+
+    def route(self, path: str, dialect: Dialect) -> Route:
+        async def answer(request: Request) -> Response:
+            asked = dialect.asked(await request.json(), request.path_params)
+            act = self.fates.next(asked.model)
+            line = self.entry(dialect, asked, act, _key(request))
+            self.bill.lines.append(line)
+            if act.ending == "stalled":
+                await _until_left(request, act.stall_s)
+            return _reply(dialect, asked, act, line)
+
+        return Route(path, answer, methods=["POST"])
+
+    def entry(self, dialect: Dialect, asked: Asked, act: Act, key: str) -> Line:
+        number = len(self.bill.lines) + 1
+        return Line(
+            number=number,
+            at=time.time(),
+            dialect=dialect.name,
+            model=asked.model,
+            served=act.served or asked.model,
+            request_id=act.request_id or f"req-{number}",
+            response_id=f"resp-{act.request_id or number}",
+            status=act.status,
+            ending=act.ending,
+            billed=act.on_the_bill,
+            usage=act.usage or _by_length(asked.prompt, act.text),
+            service=asked.service,
+            streamed=asked.streamed,
+            key=key,
+        )
+
+
+def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
+    headers = {dialect.request_id_header: line.request_id}
+    if act.status != 200:
+        if act.retry_after is not None:
+            headers["retry-after"] = str(act.retry_after)
+        return _sent(json.dumps(dialect.error(act.status)).encode(), act, headers)
+    said = Said(line.response_id, line.served, act.text, act.tell(line.usage))
+    if asked.streamed:
+        headers["content-type"] = "text/event-stream"
+        return _sent(server_sent(dialect.events(said), dialect.ends_with_done), act, headers)
+    return _sent(json.dumps(dialect.body(said)).encode(), act, headers)
+
+
+def _sent(content: bytes, act: Act, headers: dict[str, str]) -> Response:
+    headers = {"content-type": "application/json", **headers}
+    if act.ending != "cut":
+        return Response(content, act.status, headers)
+
+    async def half() -> AsyncIterator[bytes]:
+        yield content[: len(content) // 2]
+        raise CutOff
+
+    headers["content-length"] = str(len(content))
+    return StreamingResponse(half(), act.status, headers)
+
+
+async def _until_left(request: Request, at_most_s: float) -> None:
+    begun = time.monotonic()
+    while time.monotonic() - begun < at_most_s and not await request.is_disconnected():
+        await asyncio.sleep(0.02)
+
+
+def _by_length(prompt: str, text: str) -> Usage:
+    return Usage(input=len(prompt.encode()) // 4 + 1, output=len(text.encode()) // 4 + 1)
+
+
+def _key(request: Request) -> str:
+    found = (request.headers.get(name) for name in KEY_HEADERS)
+    return next((value.removeprefix("Bearer ") for value in found if value), "")
