@@ -229,3 +229,23 @@ def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
         help="what OpenRLHF is told of a missing reward: fail the request, or 0 (error)",
     )
     box_arguments(serve)
+
+
+def manifest_arguments(manifest: argparse.ArgumentParser) -> None:
+    """Add what `podium manifest` takes."""
+    actions = manifest.add_subparsers(dest="action", metavar="ACTION", required=True)
+    write = actions.add_parser("write", help="write down what is here now; keeps earlier roots")
+    verify = actions.add_parser("verify", help="find what was changed since; 1 if anything was")
+    sign = actions.add_parser("sign", help="sign the manifest (extra: signing)")
+    for action in (write, verify, sign):
+        action.add_argument("dir", type=Path, metavar="DIR", help="log directory")
+    verify.add_argument("--root", metavar="HEX", help="the root that was published")
+    verify.add_argument("--public-key", type=Path, metavar="FILE", help="who must have signed")
+    verify.add_argument(
+        "--shared", action="store_true", help="only a part of the run is here, or redacted copies"
+    )
+    sign.add_argument("--key", type=Path, required=True, metavar="FILE", help="private key (PEM)")
+    key = actions.add_parser("key", help="make an Ed25519 key (extra: signing)")
+    key.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="private key; FILE.pub is public"
+    )
