@@ -8,7 +8,8 @@ the manifest is harness/signing.py.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -124,6 +125,15 @@ def write_manifest(log_dir: Path) -> Manifest:
     scratch.write_bytes(made.as_bytes())
     scratch.replace(log_dir / FILE)
     return made
+
+
+@contextmanager
+def manifested(log_dir: Path) -> Generator[None]:
+    """Write the manifest when the run within ends, whether it finished or can be resumed."""
+    try:
+        yield
+    finally:
+        write_manifest(log_dir)
 
 
 def read_manifest(path: Path) -> Manifest:

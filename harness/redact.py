@@ -3,12 +3,14 @@
 What is kept is listed here; everything else goes, so that a new kind of event or field cannot bring
 a question back. Tables and the ledger made from a redacted log are those of the original: verdicts,
 tokens, prices, spans and times are all there. A text's sha256 lets whoever has the exam check that
-a log is about it.
+a log is about it. The digest that every sample had before is kept, so that the copies can be
+checked against the run's manifest (`podium manifest verify --shared`).
 """
 
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,9 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score
 
 from harness.errors import PodiumError, UserError
+from harness.inventory import read_entry
 from harness.logs import find_logs
+from harness.manifest import FILE, SIGNATURE
 from harness.private import kind_of, publishable
 from harness.records import PODIUM
 
@@ -46,24 +50,45 @@ class Redacted:
 def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
     """Write a redacted copy of every log that may not be published below `out`.
 
-    UserError, before anything is written, when a copy exists or a log cannot be read.
+    The manifest of a directory, and its signature, go with them. UserError, before anything is
+    written, when a copy exists or a log cannot be read.
     """
     logs = find_logs(paths)
     roots = [path for path in paths if path.is_dir()]
     places = {log: out / _below(log, roots) for log in logs}
     headers = {log: _read(log, header_only=True) for log in logs}
     private = [log for log in logs if not publishable(headers[log].eval.metadata)]
-    for log in private:
-        if places[log].exists():
-            raise UserError(f"{places[log]} exists already: name another --out directory.")
-    return [
+    beside = _manifests(roots, out) if private else {}
+    for place in (*(places[log] for log in private), *beside.values()):
+        if place.exists():
+            raise UserError(f"{place} exists already: name another --out directory.")
+    done = [
         _redact_one(log, places[log]) if log in private else Redacted(log, None) for log in logs
     ]
+    for manifest, place in beside.items():
+        shutil.copyfile(manifest, place)
+    return done
 
 
-def redacted(log: EvalLog) -> EvalLog:
-    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out."""
-    facts = {**(log.eval.metadata or {})[PODIUM], "redacted": True}
+def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
+    """Return what vouches for the originals, and where it goes; nothing for several runs at once.
+
+    A manifest holds names and digests, and no text.
+    """
+    if len(roots) != 1:
+        return {}
+    found = (roots[0] / name for name in (FILE, SIGNATURE))
+    return {path: out / path.name for path in found if path.is_file()}
+
+
+def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLog:
+    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out.
+
+    `originals` are the sha256 of its samples as the log's file had them, by member. A copy of a
+    copy keeps what the first one said.
+    """
+    facts = {"originals": dict(originals or {}), **(log.eval.metadata or {})[PODIUM]}
+    facts["redacted"] = True
     made = EvalLog(
         version=log.version,
         status=log.status,
@@ -89,7 +114,7 @@ def digest(text: str) -> str:
 
 def _redact_one(path: Path, out: Path) -> Redacted:
     log = _read(path, header_only=False)
-    made = redacted(log)
+    made = redacted(log, dict(read_entry(path.parent, path.name, "log").samples))
     out.parent.mkdir(parents=True, exist_ok=True)
     write_eval_log(made, str(out))
     return Redacted(path, out, len(made.samples or []))

@@ -36,6 +36,7 @@ from harness.extent import Extent, InPrompts, extent, prompts
 from harness.job import Controls, Job, run_entries
 from harness.judges import refuse_judged_plans, refuse_unjudged
 from harness.ledger import spent_in
+from harness.manifest import manifested
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
@@ -80,7 +81,7 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
         images = box.image_ids if box else {}
         asked = replace(_experiment(scope, spec, book, suites), box=name, images=images)
         check_experiment(request.log_dir, asked)
-        with locked(request.log_dir):
+        with locked(request.log_dir), manifested(request.log_dir):
             experiment = open_experiment(request.log_dir, asked)
             job = Job(request, catalogue, controls, spec, book, box)
             return _run(job, suites, systems, experiment)

@@ -35,11 +35,14 @@ def redact_command(args: argparse.Namespace) -> int:
             print(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
         else:
             print(f"{done.log}: its questions may be published, so it can be shared as it is.")
+    if (args.out / "MANIFEST.json").exists():
+        print(f"The run's manifest is beside them: podium manifest verify --shared {args.out}")
     return 0
 
 
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
+    from harness.manifest import FILE, write_manifest
     from harness.regrade import box_for_logs, regrade_dir
 
     known = catalogue()
@@ -50,6 +53,8 @@ def regrade_command(args: argparse.Namespace) -> int:
             f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
             f"{result.still_unscored} still unscored"
         )
+    if (args.dir / FILE).exists():
+        write_manifest(args.dir)
     if not results:
         print("Nothing to grade: every answered question has a score (--all grades all again).")
     return 1 if any(result.still_unscored for result in results) else 0

@@ -51,7 +51,7 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
         "unsigned": "not signed",
         "signed": f"signed by {signed.key}, whom you must know",
         "known": f"signed by the key you named, {signed.key}",
-        "invalid": "the signature is not of this manifest: changed, or extended since; sign it again",
+        "invalid": "the signature is not of this manifest, which was changed or extended since",
         "other-key": f"signed by {signed.key}, which is not the key you named",
     }
     bad = signed.verdict in ("invalid", "other-key") or (asked and signed.verdict == "unsigned")
