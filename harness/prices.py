@@ -1,22 +1,30 @@
 """Dated lists of prices; what one call costs is harness/pricing.py.
 
 A price book is a TOML file in harness/prices/: append-only, every number with a source. Tokens are
-stored, dollars are recomputed, so the same log can be priced with any book.
+stored, dollars are recomputed, so the same log can be priced with any book. One entry of a book is
+harness/price_entries.py; how a book is made is harness/price_snapshot.py.
 """
 
 import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from datetime import date
 from pathlib import Path
 from typing import cast
 
 from harness.errors import UserError
-from harness.pricing import Price
+from harness.price_entries import BadEntry, price_from, price_json
+from harness.price_records import launch_day
+from harness.pricing import Evidence, Price
 
 BOOKS = Path(__file__).parent / "prices"
-RATES = frozenset({"input", "output", "cache_read", "cache_write"})
+UNDATED = "undated"
+"""The date of a book that claims none, because its prices are nobody's."""
+
+FIELDS = ("date", "source", "retrieved", "usd_per_mtok")
+INVENTED = "rehearsal/"
+"""Workers of ours whose prices are practice figures: no launch day binds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +33,23 @@ class Book:
 
     name: str
     date: str
+    """The day whose prices it states (ISO), or `undated`."""
     source: str
     prices: Mapping[str, Price]
     sha256: str
+    retrieved: str = ""
+    """The day on which the source was asked (ISO); empty when the book does not say."""
 
     def as_json(self) -> dict[str, object]:
         """Return the book as plain JSON values, to be embedded in a log."""
-        rows = {
-            ref: {
-                field: None if rate is None else str(rate)
-                for field, rate in (
-                    ("input", price.input),
-                    ("output", price.output),
-                    ("cache_read", price.cache_read),
-                    ("cache_write", price.cache_write),
-                )
-            }
-            for ref, price in sorted(self.prices.items())
-        }
+        said = {"retrieved": self.retrieved} if self.retrieved else {}
         return {
             "name": self.name,
             "date": self.date,
             "source": self.source,
+            **said,
             "sha256": self.sha256,
-            "usd_per_mtok": rows,
+            "usd_per_mtok": {ref: price_json(self.prices[ref]) for ref in sorted(self.prices)},
         }
 
 
@@ -58,30 +59,41 @@ def read_book(name: str) -> Book:
     if not path.is_file():
         known = ", ".join(sorted(book.stem for book in BOOKS.glob("*.toml")))
         raise UserError(f"There is no price book {name!r}; known books: {known}.")
-    content = path.read_bytes()
+    return parse_book(path.read_bytes(), path)
+
+
+def parse_book(content: bytes, path: Path) -> Book:
+    """Return the book that a file's bytes state; UserError names the file and the entry."""
     try:
         data = tomllib.loads(content.decode())
-        rates = _prices(data["usd_per_mtok"])
-        return Book(
+        if unknown := sorted(set(data) - set(FIELDS)):
+            raise BadEntry(f"it has the unknown field {unknown[0]!r}")
+        book = Book(
             name=path.stem,
             date=str(data["date"]),
             source=str(data["source"]),
-            prices=rates,
+            prices=_prices(data["usd_per_mtok"], "dated"),
             sha256=hashlib.sha256(content).hexdigest(),
+            retrieved=str(data.get("retrieved", "")),
         )
+        _refuse_too_early(book)
     except (KeyError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(
             f"Price book {path} is malformed: {type(error).__name__}: {error}."
         ) from error
-    except _BadEntry as error:
+    except BadEntry as error:
         raise UserError(f"Price book {path} is malformed: {error}.") from error
+    return book
 
 
 def book_from_json(data: Mapping[str, object]) -> Book:
-    """Return the book that a log embeds; the inverse of `Book.as_json`."""
+    """Return the book that a log embeds; the inverse of `Book.as_json`.
+
+    Logs that are older than the question do not say what evidence a price has; neither do we.
+    """
     try:
-        prices = _prices(data["usd_per_mtok"])
-    except _BadEntry as error:
+        prices = _prices(data["usd_per_mtok"], "")
+    except BadEntry as error:
         raise UserError(f"The price book embedded in a log is malformed: {error}.") from error
     return Book(
         name=str(data["name"]),
@@ -89,39 +101,33 @@ def book_from_json(data: Mapping[str, object]) -> Book:
         source=str(data["source"]),
         prices=prices,
         sha256=str(data["sha256"]),
+        retrieved=str(data.get("retrieved", "")),
     )
 
 
-class _BadEntry(ValueError):
-    """What is wrong with one entry of a book, named."""
-
-
-def _prices(rows: object) -> dict[str, Price]:
+def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
     if not isinstance(rows, Mapping):
-        raise _BadEntry("usd_per_mtok must be a table of entries")
+        raise BadEntry("usd_per_mtok must be a table of entries")
     entries = cast(Mapping[str, object], rows)
-    return {ref: _price(ref, row) for ref, row in entries.items()}
+    for ref in entries:
+        if "/" not in ref:
+            raise BadEntry(f"entry {ref!r} names no provider; write it as PROVIDER/{ref}")
+    return {ref: price_from(ref, row, evidence) for ref, row in entries.items()}
 
 
-def _price(ref: str, row: object) -> Price:
-    if not isinstance(row, Mapping):
-        raise _BadEntry(f"entry {ref!r} must be a table with input and output, not {row!r}")
-    fields = cast(Mapping[str, object], row)
-    unknown = set(fields) - RATES
-    if unknown:
-        raise _BadEntry(f"entry {ref!r} has the unknown rate {min(unknown)!r}")
-    if missing := [name for name in ("input", "output") if fields.get(name) is None]:
-        raise _BadEntry(f"entry {ref!r} has no {missing[0]} rate")
-    rates = {name: _rate(ref, name, value) for name, value in fields.items() if value is not None}
-    return Price(rates["input"], rates["output"], rates.get("cache_read"), rates.get("cache_write"))
-
-
-def _rate(ref: str, field: str, value: object) -> Decimal:
-    """Return dollars per million tokens; a rate that is no finite number from 0 up is refused."""
+def _refuse_too_early(book: Book) -> None:
+    """Raise BadEntry for a price of a day on which nobody could call the model yet."""
+    if book.date == UNDATED:
+        return
     try:
-        rate = Decimal(str(value))
-    except InvalidOperation:
-        rate = Decimal("NaN")
-    if not rate.is_finite() or rate < 0:
-        raise _BadEntry(f"entry {ref!r}: {field} must be a number from 0 up, not {value}")
-    return rate
+        day = date.fromisoformat(book.date).isoformat()
+    except ValueError:
+        raise BadEntry(
+            f"date must be a day such as 2025-12-04, or `{UNDATED}`, not {book.date!r}"
+        ) from None
+    for ref, price in book.prices.items():
+        launched = price.launched or launch_day(ref)
+        if launched > day and not ref.startswith(INVENTED):
+            raise BadEntry(
+                f"entry {ref!r}: nobody could call it before {launched}, and the book is of {day}"
+            )

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from harness.cassette import SourceLabel
 from harness.errors import UserError
+from harness.price_entries import price_json
 from harness.prices import BOOKS, book_from_json, read_book
 from harness.records import CONDUCTOR, GRADER
 
@@ -76,8 +77,8 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
         return book.name, {}
     path = cassette.with_name(f"{cassette.stem}.prices.toml")
     lines = [f"date = {toml(book.date)}", f"source = {toml(book.source)}", "", "[usd_per_mtok]"]
-    for ref, rates in embedded[0]["usd_per_mtok"].items():
-        lines.append(f"{toml(str(ref))} = {toml(rates)}")
+    for ref, price in sorted(book.prices.items()):
+        lines.append(f"{toml(ref)} = {toml(price_json(price))}")
     return path.name, {path: "\n".join(lines) + "\n"}
 
 
