@@ -1,0 +1,104 @@
+"""What one attempt costs by a price book, as the fields of a row.
+
+An attempt that a provider answered has a price; one that it refused costs nothing; of one that was
+dispatched and never came back only bounds are known. Not here: which attempts there were
+(harness/ledger/merge.py), and rates and tiers (harness/pricing.py).
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from harness.ledger.row import Billable, Cache
+from harness.pricing import Costs, Price, Service, costs, gpu_cost, gpu_seconds, list_cost
+from harness.records import Usage
+
+ZERO = Decimal(0)
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """What decides the price of one attempt."""
+
+    billable: Billable
+    cache: Cache
+    usage: Usage | None
+    service: Service
+    prompt_bytes: int | None
+    max_tokens: int | None
+
+
+def money(attempted: Attempted, price: Price | None) -> Fields:
+    """Return the fields of a row that are dollars, and the tier and evidence of its price."""
+    found = _known(attempted, price)
+    if price is not None:
+        found["evidence"] = price.evidence
+        if price.gpu is not None and attempted.usage is not None and attempted.billable == "yes":
+            found["gpu_s"] = gpu_seconds(attempted.usage, price.gpu)
+            found["usd_gpu"] = gpu_cost(attempted.usage, price.gpu)
+    return found
+
+
+def _known(attempted: Attempted, price: Price | None) -> Fields:
+    usage = attempted.usage
+    if attempted.cache == "read":
+        headline = list_cost(usage, price) if usage and price else None
+        return {**FREE, "usd_list": headline}
+    if attempted.billable == "no":
+        return {**FREE, "usd_list": ZERO}
+    if attempted.billable == "unknown":
+        return {**NOTHING_KNOWN, "usd_low": ZERO, "usd_high": upper_bound(attempted, price)}
+    if usage is None or price is None:
+        return {**NOTHING_KNOWN}
+    parts = costs(usage, price, attempted.service)
+    return _priced(parts, list_cost(usage, price))
+
+
+def _priced(parts: Costs | None, headline: Decimal | None) -> Fields:
+    if parts is None:
+        return {**NOTHING_KNOWN, "usd_list": headline}
+    total = parts.total
+    return {
+        "usd_input": parts.input,
+        "usd_cache_read": parts.cache_read,
+        "usd_cache_write": parts.cache_write,
+        "usd_output": parts.output,
+        "usd_orchestration": parts.orchestration,
+        "usd_request": parts.request,
+        "usd": total,
+        "usd_list": headline,
+        "usd_low": total,
+        "usd_high": total,
+        "tier": parts.tier,
+        "evidence": None,
+        "gpu_s": None,
+        "usd_gpu": None,
+    }
+
+
+def upper_bound(attempted: Attempted, price: Price | None) -> Decimal | None:
+    """Return the most that an attempt without a reply can have cost, at list price.
+
+    A text has no more tokens than bytes. None without a limit on the reply, or a price.
+    """
+    if price is None or attempted.max_tokens is None or attempted.prompt_bytes is None:
+        return None
+    return list_cost(Usage(input=attempted.prompt_bytes, output=attempted.max_tokens), price)
+
+
+PARTS = (
+    "usd_input",
+    "usd_cache_read",
+    "usd_cache_write",
+    "usd_output",
+    "usd_orchestration",
+    "usd_request",
+)
+NOTHING_KNOWN: Fields = dict.fromkeys(
+    (*PARTS, "usd", "usd_list", "usd_low", "usd_high", "tier", "evidence", "gpu_s", "usd_gpu")
+)
+FREE: Fields = {
+    **NOTHING_KNOWN,
+    **dict.fromkeys((*PARTS, "usd", "usd_low", "usd_high"), ZERO),
+}

@@ -1,0 +1,103 @@
+"""Everything that the files of one sitting say, before it is joined: logs and journals.
+
+What one row says is harness/ledger/merge.py; which files belong together, sitting_files.py.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from harness.ledger.chain import Chain, read_chain
+from harness.ledger.logged import LogRecord, read_log
+from harness.ledger.raw_log import Json
+from harness.ledger.sitting_files import Files
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
+
+    journal: str
+    intent: Json
+    retries: list[Json]
+    outcome: Json | None = None
+
+
+@dataclass(slots=True)
+class JournalRecord:
+    """One journal, apart from its calls."""
+
+    name: str
+    head: Json
+    chain: Chain
+    totals: list[Json] = field(default_factory=list[Json])
+    """What Inspect's own hooks counted."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Everything that the files of a sitting say."""
+
+    files: Files
+    logs: list[LogRecord]
+    """Newest first."""
+    journals: list[JournalRecord]
+    calls: dict[str, CallRecord]
+    """By id, in the order of the journals."""
+    twice: list[str] = field(default_factory=list[str])
+    """Sentences about calls that are written down twice, or end without having begun."""
+
+
+def gather(files: Files) -> Gathered:
+    """Read the files of one sitting; UserError for a damaged file."""
+    found = Gathered(files, [], [], {})
+    for path in files.journals:
+        _read_journal(path, found)
+    seen: set[tuple[str, int]] = set()
+    for path in files.logs:
+        found.logs.append(read_log(path, seen))
+    return found
+
+
+def _read_journal(path: Path, found: Gathered) -> None:
+    """Keep a journal's lines; one that is no JSON breaks the chain, which says so."""
+    chain = read_chain(path)
+    journal = JournalRecord(path.name, {}, chain)
+    found.journals.append(journal)
+    *lines, _ = path.read_bytes().split(b"\n")
+    for line in lines:
+        try:
+            entry: Any = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(entry, dict):
+            _keep(journal, cast(Json, entry), found)
+
+
+def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+    kind = entry.get("kind")
+    if kind == "head":
+        journal.head = entry
+    elif kind == "totals":
+        journal.totals.append(entry)
+    else:
+        _keep_call(journal, entry, found)
+
+
+def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+    kind, call = str(entry.get("kind", "")), str(entry.get("call", ""))
+    known = found.calls.get(call)
+    if kind == "intent":
+        if known:
+            found.twice.append(f"call {call} has two intents")
+        found.calls[call] = CallRecord(journal.name, entry, [])
+    elif known is None:
+        found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
+    elif kind == "retry":
+        known.retries.append(entry)
+    elif known.outcome is not None:
+        found.twice.append(f"call {call} has two outcomes")
+    else:
+        known.outcome = entry

@@ -1,0 +1,138 @@
+"""What a log says of its samples and of their model calls, compact: nothing of it is text.
+
+Read with harness/ledger/raw_log.py, one sample at a time. What the two records of a call come to is
+harness/ledger/merge.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.errors import UserError
+from harness.ledger.events import CallEvent, events_of, lost_in
+from harness.ledger.raw_log import Json, naming, open_log
+from harness.logs import RunFacts
+from harness.records import PODIUM
+
+NOTHING: Json = {}
+NONE: list[Any] = []
+
+
+@dataclass(slots=True)
+class SampleRecord:
+    """One sample of one log."""
+
+    question: str
+    epoch: int
+    uuid: str
+    log: str
+    graded: bool
+    failed: bool
+    """True when it ended in an error."""
+    newest: bool
+    """True in the newest log that has this (question, epoch) pair."""
+    model_usage: Mapping[str, Json]
+    role_usage: Mapping[str, Json]
+    plan: Mapping[str, Any]
+    """Shape of the work as podium's solver wrote it: steps, depth, plan."""
+    started: str
+    completed: str
+    retried: int
+    """Attempts within this run that failed before this one."""
+    events: list[CallEvent]
+    lost: list[CallEvent]
+    """What is left of those attempts."""
+    chars: Mapping[str, int]
+    """Length of replies, by the event's uuid; empty where texts were taken out."""
+
+
+@dataclass(slots=True)
+class LogRecord:
+    """One log: its header and its samples."""
+
+    name: str
+    task: str
+    created: str
+    status: str
+    facts: RunFacts | None
+    """None for logs that `podium run` did not write."""
+    model_usage: Mapping[str, Json]
+    role_usage: Mapping[str, Json]
+    samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
+
+
+def read_log(path: Path, seen: set[tuple[str, int]]) -> LogRecord:
+    """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
+
+    UserError for a damaged log, and one of another version of podium.
+    """
+    with open_log(path) as log:
+        header = log.header
+        eval_, stats = header["eval"], header.get("stats") or NOTHING
+        record = LogRecord(
+            name=path.name,
+            task=str(eval_.get("task", "")),
+            created=str(eval_.get("created", "")),
+            status=str(header.get("status", "started")),
+            facts=_facts(eval_.get("metadata"), path),
+            model_usage=stats.get("model_usage") or NOTHING,
+            role_usage=stats.get("role_usage") or NOTHING,
+        )
+        with naming(path):
+            record.samples = [_sample(sample, path.name, seen) for sample in log.samples()]
+    seen.update((one.question, one.epoch) for one in record.samples)
+    return record
+
+
+def _facts(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
+    stored: Any = (metadata or NOTHING).get(PODIUM)
+    if not isinstance(stored, Mapping) or "system" not in stored:
+        return None
+    try:
+        return RunFacts.model_validate(stored)
+    except ValidationError as error:
+        name = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise UserError(
+            f"{path} was written by another version of podium (field {name}); "
+            "audit it with that version."
+        ) from error
+
+
+def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
+    score = (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
+    value = score.get("value")
+    number = isinstance(value, int | float) and value == value
+    failed = sample.get("error") is not None
+    pair = (str(sample["id"]), int(sample["epoch"]))
+    retries: list[Any] = sample.get("error_retries") or NONE
+    return SampleRecord(
+        question=pair[0],
+        epoch=pair[1],
+        uuid=str(sample.get("uuid") or ""),
+        log=log,
+        graded=number and not failed,
+        failed=failed,
+        newest=pair not in seen,
+        model_usage=sample.get("model_usage") or NOTHING,
+        role_usage=sample.get("role_usage") or NOTHING,
+        plan=(sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING,
+        started=str(sample.get("started_at") or ""),
+        completed=str(sample.get("completed_at") or ""),
+        retried=len(retries),
+        events=list(events_of(sample)),
+        lost=list(lost_in(sample)),
+        chars=_lengths(sample.get("events") or NONE),
+    )
+
+
+def _lengths(events: Sequence[Json]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for event in events:
+        if event["event"] == "model":
+            said = (event.get("output") or NOTHING).get("completion")
+            if isinstance(said, str):
+                found[event.get("uuid") or ""] = len(said)
+    return found

@@ -1,0 +1,243 @@
+"""Fields of a row: what a call is, and how each attempt at it ended, told by one or both records.
+
+Where a journal and a log say different things, the journal stands in the row and the audit names
+the difference. Not here: which lines and events belong together (harness/ledger/merge.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.ledger.billing import Attempted, money
+from harness.ledger.events import IN_FLIGHT, CallEvent
+from harness.ledger.raw_log import Json
+from harness.ledger.row import Billable, Cache, LedgerRow, Scope, UsageSource, canonical
+from harness.pricing import Price, Service
+from harness.private import kind_of
+from harness.records import Usage
+
+REFUSED = 400
+"""HTTP statuses from here on say that a request was not served."""
+
+SOURCES: Mapping[str, UsageSource] = {
+    "live": "provider",
+    "recorded": "recorded",
+    "rehearsal": "rehearsal",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What all attempts of a call have in common; fields as in `LedgerRow`."""
+
+    task: str
+    suite: str
+    system: str
+    label: str
+    question: str
+    epoch: int
+    sample: str
+    call: str
+    log: str | None
+    journal: str | None
+    scope: Scope
+    role: str
+    step: str | None
+    counted: bool
+    model: str
+    price_ref: str
+    service: Service
+    prompt_bytes: int | None
+    max_tokens: int | None
+    prompt_sha256: str | None
+    begun: str
+    """When the call began; an attempt whose event is known began when that says."""
+    price: Price | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How one attempt ended; fields as in `LedgerRow`."""
+
+    attempt: int
+    event: CallEvent | None
+    billable: Billable
+    usage: Usage | None = None
+    cache: Cache = "none"
+    started: str = ""
+    """Empty: when the call began."""
+    served_model: str | None = None
+    request_id: str | None = None
+    http_status: int | None = None
+    error: str | None = None
+    stop: str | None = None
+    latency_s: float | None = None
+    output_sha256: str | None = None
+    raw_usage: Mapping[str, Any] | None = None
+
+
+def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> Told:
+    """Return an HTTP attempt that failed and was followed by another."""
+    said: Json = retry or {}
+    status = said.get("http_status") or (status_of(event) if event else None)
+    error = said.get("error") or (kind_of(event.error or "") if event else "failed")
+    return Told(
+        attempt=attempt,
+        event=event,
+        billable=_failed(status),
+        started=event.started if event else "",
+        http_status=status,
+        error=error,
+        request_id=request_id_of(event) if event else None,
+        latency_s=seconds(event) if event else None,
+    )
+
+
+def ended(attempt: int, outcome: Json | None, event: CallEvent | None) -> Told:
+    """Return the last attempt of a journal's call."""
+    if outcome is None:
+        if event is None or event.pending:
+            return Told(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
+        return of_event(event, attempt)
+    stored = outcome.get("usage")
+    usage = Usage(**stored) if stored else None
+    cache: Cache = outcome.get("cache") or "none"
+    status, error = outcome.get("http_status"), outcome.get("error")
+    refused = bool(outcome.get("refused"))
+    return Told(
+        attempt=attempt,
+        event=event,
+        billable="no" if refused else _billable(cache, usage, error, status),
+        usage=usage,
+        cache=cache,
+        started=event.started if event else "",
+        served_model=outcome.get("served_model"),
+        request_id=outcome.get("request_id"),
+        http_status=status,
+        error=error,
+        stop=outcome.get("stop"),
+        latency_s=outcome.get("latency_s"),
+        output_sha256=outcome.get("output_sha256"),
+        raw_usage=outcome.get("raw_usage") or (event.raw_usage if event else None),
+    )
+
+
+def of_event(event: CallEvent, attempt: int = 1) -> Told:
+    """Return an attempt that only a log knows the end of."""
+    if event.pending:
+        return Told(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
+    usage = event.usage
+    status = status_of(event)
+    refused = event.stop == "model_length" and not (usage and usage.output)
+    return Told(
+        attempt=attempt,
+        event=event,
+        billable="no" if refused else _billable(event.cache, usage, event.error, status),
+        usage=usage,
+        cache=event.cache,
+        started=event.started,
+        served_model=None if event.error else event.served_model,
+        request_id=request_id_of(event),
+        http_status=status,
+        error=kind_of(event.error) if event.error else None,
+        stop=None if event.error else event.stop,
+        latency_s=seconds(event),
+        raw_usage=event.raw_usage,
+    )
+
+
+def _billable(cache: Cache, usage: Usage | None, error: str | None, status: int | None) -> Billable:
+    if cache == "read":
+        return "no"
+    if usage is not None or error is None:
+        return "yes"
+    return _failed(status)
+
+
+def _failed(status: int | None) -> Billable:
+    """A provider that answers with an error status bills nothing; silence says nothing."""
+    return "unknown" if status is None else "no"
+
+
+def status_of(event: CallEvent) -> int | None:
+    """Return the HTTP status with which a provider refused; None when it did not."""
+    status = event.request_ids[-1].get("status") if event.request_ids and event.error else None
+    return status if isinstance(status, int) and status >= REFUSED else None
+
+
+def request_id_of(event: CallEvent) -> str | None:
+    """Return the provider's id of the last HTTP request."""
+    found = event.request_ids[-1].get("id") if event.request_ids else None
+    return found if isinstance(found, str) else None
+
+
+def seconds(event: CallEvent) -> float | None:
+    """Return how long an event took, by its own clock; None when nobody knows."""
+    return event.latency_s if event.completed else event.working_s
+
+
+def write(base: Base, told: Told) -> LedgerRow:
+    """Return the row of one attempt."""
+    usage, raw = told.usage, told.raw_usage
+    event = told.event
+    attempted = Attempted(
+        told.billable, told.cache, usage, base.service, base.prompt_bytes, base.max_tokens
+    )
+    return LedgerRow(
+        task=base.task,
+        suite=base.suite,
+        system=base.system,
+        label=base.label,
+        question=base.question,
+        epoch=base.epoch,
+        sample=base.sample,
+        call=base.call,
+        attempt=told.attempt,
+        event=event.id if event else None,
+        log=base.log,
+        journal=base.journal,
+        scope=base.scope,
+        role=base.role,
+        step=base.step,
+        counted=base.counted,
+        model=base.model,
+        served_model=told.served_model,
+        price_ref=base.price_ref,
+        service=base.service,
+        request_id=told.request_id,
+        http_status=told.http_status,
+        error=told.error,
+        stop=told.stop,
+        cache=told.cache,
+        billable=told.billable,
+        usage_source=SOURCES.get(base.label, "provider") if usage else "missing",
+        prompt_bytes=base.prompt_bytes,
+        max_tokens=base.max_tokens,
+        started=told.started or base.begun,
+        latency_s=told.latency_s,
+        prompt_sha256=base.prompt_sha256,
+        output_sha256=told.output_sha256,
+        raw_usage=canonical(raw).decode() if raw else None,
+        **_tokens(usage),
+        **money(attempted, base.price),
+    )
+
+
+def _tokens(usage: Usage | None) -> dict[str, int | None]:
+    if usage is None:
+        return NO_TOKENS
+    return {
+        "input_uncached": usage.input,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "cache_write_1h": usage.cache_write_1h,
+        "output": usage.output,
+        "reasoning": usage.reasoning,
+        "orchestration_in": usage.orchestration_in,
+        "orchestration_in_cached": usage.orchestration_in_cached,
+        "orchestration_out": usage.orchestration_out,
+        "total_reported": usage.total_reported,
+    }
+
+
+NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
