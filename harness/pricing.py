@@ -5,7 +5,7 @@ request. Unknown is None and stays None. Not here: files of prices (harness/pric
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -14,8 +14,9 @@ from harness.records import Usage
 MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)
 
-Evidence = Literal["dated", "carried-back"]
-"""`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held."""
+Evidence = Literal["dated", "carried-back", ""]
+"""`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held.
+Empty: not said, by a log that is older than the question."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
 """How a provider was asked to serve a call."""
@@ -85,6 +86,10 @@ class Price:
     """Dollars per request."""
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
     """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
+    full_rate: Mapping[Service, tuple[str, ...]] = field(
+        default_factory=dict[Service, tuple[str, ...]]
+    )
+    """Rates to which a service's factor does not apply, e.g. `{"batch": ("cache_read",)}`."""
     gpu: Gpu | None = None
     evidence: Evidence = "dated"
     launched: str = ""
@@ -94,13 +99,15 @@ class Price:
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
         """Return the rates of a request with so long a prompt, and the tier's name."""
-        found, name = self._base(), "base"
+        found, name = self.base, "base"
         for tier in self.tiers:
             if prompt_tokens > tier.above:
                 found, name = tier.rates, f">{tier.above}"
         return found, name
 
-    def _base(self) -> Rates:
+    @property
+    def base(self) -> Rates:
+        """The rates below every tier."""
         return Rates(
             self.input,
             self.output,
@@ -137,11 +144,13 @@ class Costs:
 def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | None:
     """Return the parts of what a call cost, or None when a rate that it needs is unknown.
 
-    Cached input has its own rate and is not part of `usage.input`.
+    Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
+    its own, a call that does not say how much it was has no price.
     """
-    factor = Decimal(1) if service == "standard" else price.services.get(service)
-    rates, tier = price.rates_for(usage.input_total + usage.orchestration_in)
-    reasoning = usage.reasoning or 0 if rates.reasoning is not None else 0
+    listed, tier = price.rates_for(usage.input_total + usage.orchestration_in)
+    rates = _served(listed, price, service)
+    if rates is None:
+        return None
     parts = (
         _part(usage.input, rates.input),
         _part(usage.cache_read, rates.cache_read),
@@ -149,17 +158,40 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | 
             _part(usage.cache_write - usage.cache_write_1h, rates.cache_write),
             _part(usage.cache_write_1h, rates.cache_write_1h),
         ),
-        _sum(_part(usage.output - reasoning, rates.output), _part(reasoning, rates.reasoning)),
+        _output(usage, rates),
         _sum(
             _part(usage.orchestration_in - usage.orchestration_in_cached, rates.orchestration_in),
             _part(usage.orchestration_in_cached, rates.orchestration_in_cached),
             _part(usage.orchestration_out, rates.orchestration_out),
         ),
     )
-    if factor is None or any(part is None for part in parts):
+    known = [part for part in parts if part is not None]
+    return Costs(*known, request=price.request, tier=tier) if len(known) == len(parts) else None
+
+
+def _served(rates: Rates, price: Price, service: Service) -> Rates | None:
+    """Return the rates at a service's factor; None when the book has no price for it."""
+    if service == "standard":
+        return rates
+    factor = price.services.get(service)
+    if factor is None:
         return None
-    known = [part * factor for part in parts if part is not None]
-    return Costs(*known, request=price.request, tier=tier)
+    kept = price.full_rate.get(service, ())
+    changed = {
+        name: rate * factor
+        for name, rate in asdict(rates).items()
+        if rate is not None and name not in kept
+    }
+    return replace(rates, **changed)
+
+
+def _output(usage: Usage, rates: Rates) -> Decimal | None:
+    if rates.reasoning is None or not usage.output:
+        return _part(usage.output, rates.output)
+    if usage.reasoning is None:
+        return None
+    thought = _part(usage.reasoning, rates.reasoning)
+    return _sum(_part(usage.output - usage.reasoning, rates.output), thought)
 
 
 def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
