@@ -21,3 +21,11 @@ def recorded() -> type[ModelAPI]:
     from harness.recorded import RecordedAPI
 
     return RecordedAPI
+
+
+@modelapi(name="fugu")
+def fugu() -> type[ModelAPI]:
+    """Return the provider of Sakana's Fugu, orchestration tokens included (harness/fugu.py)."""
+    from harness.fugu import FuguAPI
+
+    return FuguAPI

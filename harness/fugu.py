@@ -1,0 +1,74 @@
+"""The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own.
+
+Fugu speaks OpenAI's dialects and puts what its orchestration took among the details of its usage:
+outside input and output, and billed as they are (console.sakana.ai/pricing, read 2026-11-22).
+Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in each
+reply's metadata, which logs keep; `harness.usage` reads it there. The key is FUGU_API_KEY, the
+address FUGU_BASE_URL, as in Sakana's own examples. Only Fugu Ultra has a price by the token: plain
+`fugu` bills the rate of whichever model it chose, so its calls have none and no audit can tell.
+"""
+
+from typing import Any
+
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
+from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[reportMissingTypeStubs] - as everything below _providers
+    OpenAICompatibleAPI,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+from typing_extensions import override
+
+from harness.usage import PROVIDER_USAGE, raw_usage
+
+SERVICE = "fugu"
+ADDRESS = "https://api.sakana.ai/v1"
+DEFAULTS = GenerateConfig()
+
+
+class FuguAPI(OpenAICompatibleAPI):
+    """Fugu by its responses API; by chat completions with `responses_api = false`."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = DEFAULTS,
+        responses_api: bool = True,
+        **model_args: Any,
+    ) -> None:
+        """Ask the environment for key and address where they are not given."""
+        super().__init__(
+            model_name=model_name,
+            base_url=base_url,
+            api_key=api_key,
+            config=config,
+            service=SERVICE,
+            service_base_url=ADDRESS,
+            responses_api=responses_api,
+            **model_args,
+        )
+
+    @override
+    def initialize(self) -> None:
+        """Complete the address: Sakana's examples take it with or without its `/v1`."""
+        address = str(self.base_url).rstrip("/")
+        self.base_url = address if address.endswith("/v1") else f"{address}/v1"
+        super().initialize()
+
+    @override
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
+        """Answer as the API does, and keep its usage."""
+        result = await super().generate(input, tools, tool_choice, config)
+        if isinstance(result, ModelOutput):
+            return result
+        output, call = result
+        raw = raw_usage(call.response)
+        if isinstance(output, ModelOutput) and raw is not None:
+            output.metadata = {**(output.metadata or {}), PROVIDER_USAGE: dict(raw)}
+        return output, call
