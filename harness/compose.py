@@ -201,6 +201,10 @@ def _label_notes(manifest: Manifest, spec: PoolSpec) -> list[str]:
     return [*notes, "prompt not recorded"] if replayed else notes
 
 
+JOURNAL = 1
+"""In a log's header: every call of this log is in a journal too; older logs do not say it."""
+
+
 def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
     """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
     box = facts.box
@@ -211,6 +215,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
         "uses_targets": row.uses_targets,
         "reference_allowed": row.reference_allowed,
         "purpose": facts.purpose,
+        "journal": JOURNAL,
         "pool": facts.spec.name,
         "pool_sha256": facts.spec.sha256,
         "label": facts.spec.label,

@@ -84,6 +84,7 @@ def run_tasks(
                 retry_cleanup=False,
                 log_buffer=1,
                 log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
+                log_model_api=True,  # a provider's own usage, of every call
                 ctl_server=False,
                 score_display=False,
             )

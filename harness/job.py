@@ -6,15 +6,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
+from inspect_ai import Task
+
 from harness.boxes import OpenBox
 from harness.compose import Catalogue, Facts, Request, task_of
 from harness.eval_set import Outcome, Settings, run_tasks
-from harness.experiment import Experiment
+from harness.experiment import Entry, Experiment, task_name
 from harness.ledger import spent_in
+from harness.ledger.asking import TaskJournal
+from harness.ledger.journal import Head
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
-from harness.solver import PLACE, Place
+from harness.solver import Place, standing_at
 from harness.suite import Split, Suite
 
 
@@ -55,11 +59,11 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         purpose=purpose,
         box=job.box,
     )
-    token = PLACE.set(Place(log_dir=job.request.log_dir, spec=job.spec))
-    try:
-        tasks = [task_of(row, experiment, job.catalogue, facts) for row in experiment.entries]
-    finally:
-        PLACE.reset(token)
+    journals = [_journal(job, row, purpose) for row in experiment.entries]
+    tasks: list[Task] = []
+    for row, journal in zip(experiment.entries, journals, strict=True):
+        with standing_at(Place(job.request.log_dir, job.spec, journal)):
+            tasks.append(task_of(row, experiment, job.catalogue, facts))
     limit = job.request.max_usd
     settings = Settings(
         log_dir=log_dir,
@@ -70,4 +74,22 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         title="choosing the best single worker" if purpose != "eval" else "answering",
     )
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
-    return run_tasks(tasks, models, job.book, settings)
+    try:
+        return run_tasks(tasks, models, job.book, settings)
+    finally:
+        for journal in journals:
+            journal.close()
+
+
+def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
+    """Return the journal of one entry: at the root of the run, whatever its logs' folder is."""
+    head = Head(
+        task=task_name(row.suite, row.system, purpose),
+        suite=row.suite,
+        system=row.system,
+        label=job.spec.label,
+        book=job.book.name,
+        book_sha256=job.book.sha256,
+        shown=job.catalogue.suites[row.suite].publishable,
+    )
+    return TaskJournal(job.request.log_dir, head)

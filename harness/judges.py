@@ -6,23 +6,23 @@ that needs one writes that), and the rules that need none.
 """
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
-from inspect_ai.event import Event, ModelEvent
-from inspect_ai.log import transcript
-from inspect_ai.model import Model, ModelOutput, ModelRole, model_roles
+from inspect_ai.model import ChatMessageUser, Model, ModelOutput, ModelRole, model_roles
 from inspect_ai.scorer import Score, Target, model_graded_qa
+from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import current_span_id, span
 
 from harness.errors import PodiumError, UserError
+from harness.ledger.asking import Request, asking
+from harness.ledger.observed import last_event
 from harness.pool_file import PoolSpec
 from harness.records import GRADER, Question
 from harness.spend import SPEND
 from harness.suite import Judged, Suite
-from harness.usage import usage_from
 
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
@@ -120,35 +120,50 @@ async def judged_by_model(state: TaskState, case: Case) -> Ruling:
     return Ruling(verdict=score.value, said=score.explanation or "", judge=names)
 
 
+INSTRUCTIONS = "-"
+"""The template says it all."""
+
 SAID = 300
 """Characters of a judge's last words that go into a reason."""
 
 
 async def _paid(state: TaskState, case: Case, judges: Sequence[Model]) -> Score | None:
     """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
-    spend, price_ref = SPEND.get(), str(judges[0])
-    async with spend.allowance(price_ref) if spend else nullcontext():
+    judge = judges[0]
+    request = Request(GRADER, judge, [_prompt(state, case)], price_ref=str(judge))
+    async with span("judge"), asking(request, SPEND.get()) as asked:
         score = await _asked(state, case)
-        if spend:
-            call = transcript().history.find_last(_is_ruling)
-            spend.add(price_ref, usage_from(call.output.usage) if call else None)
+        call = last_event(current_span_id())
+        asked.output = call.output if call else None
     return score
+
+
+def _prompt(state: TaskState, case: Case) -> ChatMessageUser:
+    """Return what Inspect's scorer will send; it has no public name for this."""
+    return model_scoring_prompt(
+        template=case.template,
+        question=case.question,
+        output=_answer(state, case),
+        criterion=case.criterion,
+        instructions=INSTRUCTIONS,
+        metadata={},
+    )
+
+
+def _answer(state: TaskState, case: Case) -> ModelOutput:
+    return ModelOutput.from_content(model=str(state.model), content=case.answer)
 
 
 async def _asked(state: TaskState, case: Case) -> Score | None:
     """Ask with a state that holds nothing but the case: no metadata, no history, no other reply."""
     shown = copy(state)
     shown.metadata = {}
-    shown.output = ModelOutput.from_content(model=str(state.model), content=case.answer)
+    shown.output = _answer(state, case)
     scorer = model_graded_qa(
         template=case.template,
-        instructions="-",  # the template says it all
+        instructions=INSTRUCTIONS,
         grade_pattern=case.verdicts,
         include_history=lambda _: case.question,
         model_role=ModelRole(GRADER, required=True),
     )
     return await scorer(shown, Target(case.criterion))
-
-
-def _is_ruling(event: Event) -> TypeGuard[ModelEvent]:
-    return isinstance(event, ModelEvent) and event.role == GRADER

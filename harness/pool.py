@@ -7,9 +7,7 @@ A `Pool` serves one sample: it numbers the sample's requests (see harness/replic
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from anyio.lowlevel import RunVar
@@ -26,11 +24,11 @@ from inspect_ai.util import LimitExceededError, span
 
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
+from harness.ledger.asking import Request, asking
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
-from harness.records import CONDUCTOR, GRADER, Reply, Usage
+from harness.records import CONDUCTOR, GRADER, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
 from harness.spend import SPEND, Spend
-from harness.usage import usage_from
 
 
 @dataclass(slots=True)
@@ -59,16 +57,12 @@ class Pool:
         paid for any more.
         """
         model = self._model(worker)
-        price_ref = self._price_ref(worker, model)
-        allowance = self.spend.allowance(price_ref) if self.spend else nullcontext()
+        request = Request(worker, model, messages, self._price_ref(worker, model), step)
         number = self._number(worker, messages)
         token = CURRENT.set(number)
         try:
-            async with span(step, type="workflow_step"), allowance:
-                output = await _generate(model, worker, messages, number)
-                usage = usage_from(output.usage)
-                too_long = _is_too_long(output)
-                usd = self._paid(price_ref, usage, refused=too_long)
+            async with span(step, type="workflow_step"), asking(request, self.spend) as asked:
+                output = asked.output = await _generate(model, worker, messages, number)
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
@@ -76,13 +70,7 @@ class Pool:
             raise WorkerError(f"{worker} ({model}) gave no reply: {reason[0]}") from error
         finally:
             CURRENT.reset(token)
-        return Reply(worker, output.completion, usage, usd, too_long)
-
-    def _paid(self, price_ref: str, usage: Usage | None, *, refused: bool) -> Decimal | None:
-        """Return what a call cost; a request that was refused as too long is not billed."""
-        if self.spend is None:
-            return None
-        return Decimal(0) if refused else self.spend.add(price_ref, usage)
+        return Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
 
     def _model(self, worker: str) -> Model:
         if worker not in self.models:
@@ -100,16 +88,6 @@ class Pool:
         occurrence = self._asked[key]
         self._asked[key] += 1
         return Replicate(epoch=self.epoch, occurrence=occurrence)
-
-
-def _is_too_long(output: ModelOutput) -> bool:
-    """Return whether a provider refused a request for its length: it then generated nothing.
-
-    Inspect's providers turn such an error into a reply that stops for `model_length`. A reply that
-    was cut there, for there was no more room, has tokens and is a reply.
-    """
-    said = output.usage.output_tokens if output.usage else 0
-    return output.stop_reason == "model_length" and not said
 
 
 async def _generate(

@@ -12,11 +12,14 @@ from inspect_ai import score  # pyright: ignore[reportUnknownVariableType] - as 
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model
 
-from harness.logs import newest_logs, read_log, run_facts
+from harness.ledger.asking import TaskJournal
+from harness.ledger.journal import Head
+from harness.logs import RunFacts, newest_logs, read_log, run_facts
 from harness.pool import slot_model
 from harness.pool_file import PoolSpec
 from harness.records import GRADER
 from harness.regrade import is_unscored, may_lack_scores, was_judged, written_newer
+from harness.solver import Place, standing_at
 from harness.spend import SPEND, Spend
 from harness.suite import Suite
 from harness.task import as_scorer
@@ -33,7 +36,7 @@ def judge_dir_again(
         return []
     token = SPEND.set(spend)
     try:
-        found = [_judged_log(path, suites, spec) for path in newest_logs([log_dir])]
+        found = [_judged_log(log_dir, path, suites, spec) for path in newest_logs([log_dir])]
     finally:
         SPEND.reset(token)
     return [path for path in found if path is not None]
@@ -61,9 +64,28 @@ def judge_again(log: EvalLog, suite: Suite[Any], grader: Model) -> Path | None:
     return written_newer(log)
 
 
-def _judged_log(path: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec) -> Path | None:
+def _judged_log(
+    log_dir: Path, path: Path, suites: Mapping[str, Suite[Any]], spec: PoolSpec
+) -> Path | None:
     log = read_log(path) if may_lack_scores(path) else None
     facts = run_facts(log, path) if log else None
     if log is None or facts is None or facts.suite not in suites or spec.grader is None:
         return None
-    return judge_again(log, suites[facts.suite], slot_model(spec.grader))
+    journal = TaskJournal(log_dir, _head(log, facts))
+    try:
+        with standing_at(Place(log_dir, spec, journal)):
+            return judge_again(log, suites[facts.suite], slot_model(spec.grader))
+    finally:
+        journal.close()
+
+
+def _head(log: EvalLog, facts: RunFacts) -> Head:
+    return Head(
+        task=log.eval.task,
+        suite=facts.suite,
+        system=facts.system,
+        label=facts.label,
+        book=str(facts.prices.get("name", "")),
+        book_sha256=str(facts.prices.get("sha256", "")),
+        shown=facts.publishable,
+    )

@@ -8,7 +8,8 @@ A solver made this way fills absent model roles from `pool` (the name of a pool 
 Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any, cast
 from inspect_ai.model import ChatMessageAssistant, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from harness.ledger.asking import TaskJournal, recording
+from harness.ledger.journal import SampleRef
 from harness.pool import active_pool
 from harness.pool_file import PoolSpec, read_pool
 from harness.records import EMPTY, PODIUM, Answer, Question
@@ -35,9 +38,21 @@ class Place:
     """Relative file arguments are found below it."""
     spec: PoolSpec | None = None
     """The pool of the run; its name means this content."""
+    journal: TaskJournal | None = None
+    """Where the calls of the task that is being made will be written down."""
 
 
 PLACE: ContextVar[Place] = ContextVar("podium_place", default=Place())  # noqa: B039 - it is frozen
+
+
+@contextmanager
+def standing_at(place: Place) -> Generator[None]:
+    """Let solvers and scorers that are made within know where the run stands."""
+    token = PLACE.set(place)
+    try:
+        yield
+    finally:
+        PLACE.reset(token)
 
 
 def as_solver(system: System, pool: str | None = None) -> Solver:
@@ -45,17 +60,24 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
 
     The pool file is read here, so an unknown pool is refused before any sample starts.
     """
-    known = PLACE.get().spec
+    place = PLACE.get()
+    known, journal = place.spec, place.journal
     spec = known if known and known.name == pool else read_pool(pool) if pool else None
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        answer = await system(asked_in(state), active_pool(spec, state.epoch))
+        with recording(journal, "inference", sample_ref(state)):
+            answer = await system(asked_in(state), active_pool(spec, state.epoch))
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         state.metadata[PODIUM] = _shape(answer)
         return state
 
     return solve
+
+
+def sample_ref(state: TaskState) -> SampleRef:
+    """Return who a running sample is, for the journal."""
+    return SampleRef(str(state.sample_id), state.epoch, state.uuid)
 
 
 ASKED = "asked"

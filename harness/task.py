@@ -17,10 +17,11 @@ from inspect_ai.solver import Solver, TaskState, generate
 
 from harness.at_once import cores
 from harness.errors import UserError
+from harness.ledger.asking import recording
 from harness.private import keep_files_private
 from harness.progress import tick
 from harness.records import PODIUM, Grade, Question
-from harness.solver import ask_differently, question_of
+from harness.solver import PLACE, ask_differently, question_of, sample_ref
 from harness.suite import Judged, Split, Suite, Varied, at_epoch, prompt_of, usual_epochs
 
 SCHEMA = 1
@@ -119,6 +120,7 @@ def as_scorer(
     it never becomes a zero.
     """
     at_once = anyio.CapacityLimiter(max_sandboxes or cores())
+    journal = PLACE.get().journal
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:
@@ -129,7 +131,8 @@ def as_scorer(
             reply = state.output.completion
             try:
                 if isinstance(suite, Judged) and suite.needs_judge(question):
-                    return as_score(await suite.judged(state, question))
+                    with recording(journal, "scoring", sample_ref(state)):
+                        return as_score(await suite.judged(state, question))
                 if box is None and question.kind != "text":  # quick: no program, no algebra
                     return as_score(suite.grade(question, reply))
                 verdict = await anyio.to_thread.run_sync(

@@ -1,0 +1,214 @@
+"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
+
+`Pool.ask` and judges put every call through `asking`. Which journal it is written to is known by
+the running task (a context variable that the adapters of solvers and scorers set), so no system,
+suite or pool has to carry one. Without a journal (`inspect eval` on a suite) only the spending
+limit is kept. Not here: what a line looks like (journal.py), what a call costs (pricing.py).
+"""
+
+import threading
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from time import monotonic
+
+from inspect_ai.model import ChatMessage, Model, ModelOutput
+from inspect_ai.util import current_span_id
+
+from harness.ledger.counting import COUNTED
+from harness.ledger.journal import Head, Intent, Journal, SampleRef, open_journal
+from harness.ledger.observed import failed, last_event, outcome_of
+from harness.ledger.row import Scope
+from harness.records import Usage
+from harness.replicate import request_digest
+from harness.spend import Spend
+from harness.usage import usage_from
+
+
+@dataclass(slots=True)
+class TaskJournal:
+    """A task's journal, opened when the first call of this process is made."""
+
+    log_dir: Path
+    head: Head
+    _open: Journal | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def journal(self) -> Journal:
+        """Return the open journal; OSError when it cannot be made."""
+        with self._lock:
+            if self._open is None:
+                self._open = open_journal(self.log_dir, self.head)
+                COUNTED.begin(self.head.task)
+            return self._open
+
+    def close(self) -> None:
+        """Write down what Inspect's hooks counted meanwhile, and close the file."""
+        with self._lock:
+            if self._open is None:
+                return
+            for totals in COUNTED.end(self.head.task):
+                self._open.write("totals", totals)
+            self._open.close()
+            self._open = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Where the calls of a sample are written down, and what they are made for."""
+
+    journal: TaskJournal
+    scope: Scope
+    sample: SampleRef | None = None
+
+
+RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
+"""Of the running sample; None where calls are not written down."""
+
+IN_FLIGHT: ContextVar[tuple[Journal, str] | None] = ContextVar("podium_in_flight", default=None)
+"""The journal and the id of the call that this context waits for: retries belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is put to a model, as far as it is written down."""
+
+    role: str
+    model: Model
+    messages: Sequence[ChatMessage]
+    price_ref: str
+    step: str | None = None
+
+
+@dataclass(slots=True)
+class Asked:
+    """A call in flight: whoever makes it sets `output`; the rest is known once it has ended."""
+
+    output: ModelOutput | None = None
+    usd: Decimal | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider counted; None when it counted nothing."""
+        return usage_from(self.output.usage) if self.output else None
+
+    @property
+    def too_long(self) -> bool:
+        """Return whether a provider refused a request for its length: it then generated nothing.
+
+        Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
+        that was cut there, for there was no more room, has tokens and is a reply.
+        """
+        if self.output is None or self.output.stop_reason != "model_length":
+            return False
+        return not (self.output.usage and self.output.usage.output_tokens)
+
+
+@asynccontextmanager
+async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]:
+    """Let one call be made, in a span of its own: written down before and after, and paid for.
+
+    Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
+    cannot be written down. A request that was refused as too long is not billed.
+    """
+    asked = Asked()
+    async with spend.allowance(request.price_ref) if spend else nullcontext():
+        with _written_down(request, asked):
+            yield asked
+        if spend:
+            refused = asked.too_long
+            asked.usd = Decimal(0) if refused else spend.add(request.price_ref, asked.usage)
+
+
+@contextmanager
+def _written_down(request: Request, asked: Asked) -> Generator[None]:
+    """Write the intent, then how the call ended, whatever way it did."""
+    recorder = RECORDER.get()
+    if recorder is None:
+        yield
+        return
+    journal, span = recorder.journal.journal(), current_span_id()
+    call, started = journal.intent(_intent(request, recorder, span)), monotonic()
+    token = IN_FLIGHT.set((journal, call))
+    try:
+        yield
+    except BaseException as error:  # a cancelled call may be billed as well
+        ended = failed(error, last_event(span), monotonic() - started)
+        with suppress(OSError):  # then it counts as unknown, and what went wrong first is told
+            journal.outcome(call, ended)
+        raise
+    finally:
+        IN_FLIGHT.reset(token)
+    took = monotonic() - started
+    journal.outcome(call, outcome_of(asked.output, last_event(span), took, refused=asked.too_long))
+
+
+def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
+    return Intent(
+        scope=recorder.scope,
+        sample=recorder.sample,
+        role=request.role,
+        step=request.step,
+        model=str(request.model),
+        price_ref=request.price_ref,
+        service=_service(request.model),
+        prompt_sha256=request_digest(request.messages),
+        prompt_bytes=sum(len(turn.text.encode()) for turn in request.messages),
+        max_tokens=_max_tokens(request.model),
+        span=span,
+    )
+
+
+def _max_tokens(model: Model) -> int | None:
+    """Return the limit that a request will have: of the worker, else its provider's default.
+
+    Inspect lets a role inherit no limit from the whole eval.
+    """
+    own = model.config.max_tokens
+    if own is None:
+        own = model.api.max_tokens_for_config(model.config)
+    return model.api.max_tokens() if own is None else own
+
+
+def _service(model: Model) -> str:
+    """Return how a provider is asked to serve a call: by batch, or by the tier that is named."""
+    if model.config.batch:
+        return "batch"
+    tier: object = model.model_args.get("service_tier")
+    return tier if isinstance(tier, str) and tier not in ("auto", "default") else "standard"
+
+
+@contextmanager
+def recording(
+    journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
+) -> Generator[None]:
+    """Let the calls made within be written to a journal; None changes nothing."""
+    if journal is None:
+        yield
+        return
+    token = RECORDER.set(Recorder(journal, scope, sample))
+    try:
+        yield
+    finally:
+        RECORDER.reset(token)
+
+
+@contextmanager
+def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJournal]:
+    """Write down the calls that pools make within, outside any eval: training, serving.
+
+    >>> from tempfile import mkdtemp
+    >>> head = Head(task="", suite="", system="served", label="live", book="", book_sha256="")
+    >>> with recording_calls(Path(mkdtemp()), "serving", head) as journal:
+    ...     journal.head.system
+    'served'
+    """
+    journal = TaskJournal(log_dir, head)
+    try:
+        with recording(journal, scope):
+            yield journal
+    finally:
+        journal.close()

@@ -1,0 +1,99 @@
+"""What Inspect's own hooks see while a journal is open: tokens per model, and retries over HTTP.
+
+The sums are independent of our lines: they come from Inspect's hook for every finished call,
+whoever made it, so a call that escaped the journal shows as a difference. A cache read is none of
+them, and an attempt that failed has no usage to count.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, hooks
+
+FIELDS = (
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "input_tokens_cache_read",
+    "input_tokens_cache_write",
+    "reasoning_tokens",
+)
+"""Of Inspect's `ModelUsage`, which says None for what a provider does not report."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """Sums per task and model, of the tasks that have an open journal."""
+
+    _tasks: dict[str, dict[str, Counter[str]]] = field(
+        default_factory=dict[str, dict[str, Counter[str]]]
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def on(self) -> bool:
+        """Say whether any journal is open."""
+        return bool(self._tasks)
+
+    def begin(self, task: str) -> None:
+        """Start to count a task's calls from 0."""
+        with self._lock:
+            _register()
+            self._tasks[task] = {}
+
+    def add(self, data: ModelUsageData) -> None:
+        """Count one finished call; one of a task without a journal is nobody's."""
+        with self._lock:
+            models = self._tasks.get(data.task_name or "")
+            if models is not None:
+                sums = models.setdefault(data.model_name, Counter())
+                sums["calls"] += 1
+                for name in FIELDS:
+                    sums[name] += getattr(data.usage, name) or 0
+
+    def end(self, task: str) -> Iterator[dict[str, Any]]:
+        """Stop counting a task; yield one record per model, by name."""
+        with self._lock:
+            models = self._tasks.pop(task, {})
+        for model in sorted(models):
+            yield {"model": model, **{name: models[model][name] for name in ("calls", *FIELDS)}}
+
+
+class LedgerHooks(Hooks):
+    """Counts what passes; podium's runs switch it on by opening a journal."""
+
+    def enabled(self) -> bool:
+        """Say whether any journal is open: other evals of the process are not slowed."""
+        return COUNTED.on
+
+    async def on_model_usage(self, data: ModelUsageData) -> None:
+        """Count a finished call."""
+        COUNTED.add(data)
+
+    async def on_model_retry(self, data: ModelRetry) -> None:
+        """Write down that an attempt of the call in flight has failed and another follows."""
+        from harness.ledger.asking import IN_FLIGHT
+
+        in_flight = IN_FLIGHT.get()
+        if in_flight:
+            journal, call = in_flight
+            journal.retry(call, data.attempt, data.exception_type, data.status_code)
+
+
+COUNTED = Counted()
+"""Of this process, as Inspect has one instance of each hooks class per process."""
+
+
+@cache
+def _register() -> None:
+    """Make the hooks known to Inspect, once, when the first journal is opened.
+
+    Not through an entry point: Inspect would then greet every command of a user with a count of
+    hooks, podium's own included, where nothing is counted.
+    """
+    register = hooks("podium_ledger", "Counts tokens and retries while podium writes a journal.")
+    register(LedgerHooks)

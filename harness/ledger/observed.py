@@ -1,0 +1,136 @@
+"""How a call has ended, from what Inspect has just recorded of it: never a provider's words.
+
+A call's event is the last one in the call's span. Kinds of errors, digests, counts and ids leave
+this file; texts do not.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
+from inspect_ai.log import transcript
+from inspect_ai.model import ModelOutput
+
+from harness.ledger.journal import Outcome
+from harness.usage import usage_from
+
+WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
+"""Exceptions that only carry another one: the kind of failure is the other's."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
+"""What a name in a provider's usage looks like, e.g. `default`; anything longer may be prose."""
+
+
+def last_event(span: str | None) -> ModelEvent | None:
+    """Return the last model event of a span; None when nothing was dispatched in it.
+
+    No further back than to where the span began, however long the history is.
+    """
+
+    def is_ours(event: Event) -> bool:
+        if isinstance(event, SpanBeginEvent):
+            return event.id == span
+        return isinstance(event, ModelEvent) and event.span_id == span
+
+    found = transcript().history.find_last(is_ours) if span else None
+    return found if isinstance(found, ModelEvent) else None
+
+
+def outcome_of(
+    output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
+) -> Outcome:
+    """Return the outcome of a call that gave a reply."""
+    if output is None:  # who asked has no reply of its own, as with a judge
+        output = event.output if event else None
+    response = event.call.response if event and event.call else None
+    return Outcome(
+        event=event.uuid if event else None,
+        usage=usage_from(output.usage) if output else None,
+        cache=(event.cache if event else None) or "none",
+        served_model=_plain(output.model) if output else None,
+        request_id=_request_id(event, response),
+        stop=output.stop_reason if output else None,
+        refused=refused,
+        latency_s=round(latency_s, 6),
+        output_sha256=_digest(output.completion) if output else None,
+        raw_usage=raw_usage(response),
+    )
+
+
+def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> Outcome:
+    """Return the outcome of a call without a reply: its kind, and whether it was ever sent.
+
+    A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
+    reply's usage. One that has no event was refused by us or cancelled while it waited to be sent.
+    """
+    kind, status = kind_and_status(error)
+    if event and not event.error and not event.pending:
+        ended = outcome_of(event.output, event, latency_s, refused=False)
+        return replace(ended, error=kind, http_status=status)
+    response = event.call.response if event and event.call else None
+    return Outcome(
+        event=event.uuid if event else None,
+        usage=None,
+        request_id=_request_id(event, response),
+        error=kind,
+        http_status=status,
+        refused=event is None,
+        latency_s=round(latency_s, 6),
+    )
+
+
+def kind_and_status(error: BaseException) -> tuple[str, int | None]:
+    """Return the kind of a failure and the HTTP status that came with it, if one did."""
+    status = _status(error)
+    while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
+        error = error.__cause__
+        status = _status(error) or status
+    return type(error).__name__, status
+
+
+def _status(error: BaseException) -> int | None:
+    """Return an HTTP status, where the SDKs of OpenAI, Anthropic, Google and httpx keep it."""
+    response: object = getattr(error, "response", None)
+    for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
+        found: object = getattr(holder, name, None)
+        if isinstance(found, int) and 100 <= found < 600:
+            return found
+    return None
+
+
+def raw_usage(response: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a provider's own usage, without anything in it that could be prose."""
+    for name in ("usage", "usage_metadata", "usageMetadata"):
+        found: object = (response or {}).get(name)
+        if isinstance(found, Mapping):
+            return _counts(cast(Mapping[str, Any], found))
+    return None
+
+
+def _counts(usage: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, value in usage.items():
+        if isinstance(value, Mapping):
+            kept[name] = _counts(cast(Mapping[str, Any], value))
+        elif value is None or isinstance(value, int | float) or _plain(value):
+            kept[name] = value
+    return {name: value for name, value in kept.items() if _plain(name)}
+
+
+def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
+    """Return the provider's id of the last request, else the id that its reply carries."""
+    if event and event.request_ids:
+        return _plain(event.request_ids[-1].id)
+    found: object = (response or {}).get("id")
+    return _plain(found)
+
+
+def _plain(value: object) -> str | None:
+    return value if isinstance(value, str) and _PLAIN.fullmatch(value) else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
