@@ -75,18 +75,21 @@ def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
     A reply without usage has none: what a fragment says is no measurement of the whole.
     """
-    if usage is None or raw is None:
+    if usage is None or not raw:
         return usage
-    dialect = dialect_of(raw)
-    said = usage_from_raw(dialect, raw) if dialect else None
-    if said is None:
-        return usage
+    hour = _count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0
+    inside = _under(raw, "input_tokens_details") or _under(raw, "prompt_tokens_details")
+    outside = _under(raw, "output_tokens_details") or _under(raw, "completion_tokens_details")
+    asked = _count(inside, "orchestration_input_tokens") or 0
+    said = _count(outside, "orchestration_output_tokens") or 0
+    if not (hour or asked or said):
+        return usage  # as nearly always, and a report may read a million calls
     return replace(
         usage,
-        cache_write_1h=said.cache_write_1h,
-        orchestration_in=said.orchestration_in,
-        orchestration_in_cached=said.orchestration_in_cached,
-        orchestration_out=said.orchestration_out,
+        cache_write_1h=hour,
+        orchestration_in=asked,
+        orchestration_in_cached=_count(inside, "orchestration_input_cached_tokens") or 0,
+        orchestration_out=said,
     )
 
 

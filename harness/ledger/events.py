@@ -17,7 +17,7 @@ from typing import Literal, cast
 from harness.ledger.raw_log import Json, RawLog, naming
 from harness.ledger.row import Cache
 from harness.records import Usage
-from harness.usage import usage_from_json
+from harness.usage import raw_usage, usage_from_json, with_raw
 
 Phase = Literal["solve", "score"]
 
@@ -117,6 +117,7 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
     choices = output.get("choices")
     model: str = event["model"]
     error = event.get("error")
+    raw = raw_usage((event.get("call") or NOTHING).get("response"), output.get("metadata"))
     return CallEvent(
         event.get("uuid") or "",
         event.get("span_id"),
@@ -125,7 +126,7 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         event.get("role") or model,
         model,
         output.get("model") or None,
-        usage_from_json(output.get("usage")),
+        with_raw(usage_from_json(output.get("usage")), raw),
         event.get("cache") or "none",
         bool(event.get("pending")),
         attached(error, sample) if error else None,
@@ -136,18 +137,8 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         event.get("retries") or 0,
         tuple(event.get("request_ids") or ()),
         (event.get("config") or NOTHING).get("max_tokens"),
-        _raw_usage(event.get("call")),
+        None if raw is None else dict(raw),
     )
-
-
-def _raw_usage(call: Json | None) -> Json | None:
-    response = call.get("response") if call else None
-    if not response:
-        return None
-    found: object = (
-        response.get("usage") or response.get("usage_metadata") or response.get("usageMetadata")
-    )
-    return cast(Json, found) if isinstance(found, dict) else None
 
 
 def attached(text: str, sample: Json) -> str:

@@ -1,0 +1,27 @@
+"""How a provider is asked to serve a call, as far as it changes the bill."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from inspect_ai.model import GenerateConfig
+
+STANDARD = "standard"
+ORDINARY = (None, "auto", "default", "standard", "standard_only")
+"""Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
+
+
+def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> str:
+    """Return `batch`, or the tier that a worker's settings name, else `standard`.
+
+    `args` are the provider's own (Inspect's `-M`). A tier that no price knows is returned as it is
+    called: such calls then have no price, where "standard" would give them a wrong one.
+
+    >>> service_of(GenerateConfig(), {"service_tier": "flex"})
+    'flex'
+    >>> service_of(GenerateConfig(batch=True), {})
+    'batch'
+    """
+    if config.batch:
+        return "batch"
+    named = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
+    return STANDARD if named in ORDINARY else str(named)
