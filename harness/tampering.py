@@ -78,14 +78,20 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
     elif manifest.as_bytes() != path.read_bytes():
         yield Finding("edited", FILE, "", "it is not in the form that podium writes")
     if published and manifest.root != published.lower():
-        earlier = [one.root for one in manifest.history]
-        at = f"; it is earlier root {earlier.index(published.lower()) + 1} of {len(earlier)}"
-        known = at if published.lower() in earlier else ""
-        said = f"its root {manifest.root} is not the published {published.lower()}{known}"
-        yield Finding("root", FILE, "", said)
+        yield Finding("root", FILE, "", _other_root(manifest, published.lower()))
     for number, one in enumerate(manifest.history, 1):
         for said in one.changed:
             yield Finding("edited", FILE, f"history {number}", f"before it was extended, {said}")
+
+
+def _other_root(manifest: Manifest, published: str) -> str:
+    """Say that a root is not the published one; being named in the history proves nothing."""
+    earlier = [one.root for one in manifest.history]
+    known = ""
+    if published in earlier:
+        number = f"{earlier.index(published) + 1} of {len(earlier)}"
+        known = f"; its history names that as earlier root {number}, which only a copy can show"
+    return f"its root {manifest.root} is not the published {published}{known}"
 
 
 def _of_file(log_dir: Path, old: Entry, shared: bool) -> Sequence[Finding]:

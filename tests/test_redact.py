@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from inspect_ai.log import read_eval_log
+from inspect_ai.log import read_eval_log, write_eval_log
 from reported import report
 from runs import Crew, Exam, number, sit, steps
 from scripted import Heard
 
 from harness.cli import main
 from harness.errors import UserError
+from harness.manifest import write_manifest
 from harness.record import record
 from harness.records import Question
 from harness.redact import redact
 from harness.regrade import regrade_dir
 from harness.suite import Split
+from harness.tampering import verify
 from reports.report import write_report
 
 SECRET = "Which hidden mineral of the seventh moon glows when two quiet rivers meet below it?"
@@ -170,3 +172,39 @@ def test_a_damaged_log_is_refused_before_anything_is_written(logs: Path, tmp_pat
     with pytest.raises(UserError, match=r"broken\.eval is damaged or no Inspect log"):
         redact([logs], tmp_path / "shared")
     assert not (tmp_path / "shared").exists()
+
+
+def test_redacted_logs_keep_the_digests_of_their_originals(logs: Path, tmp_path: Path) -> None:
+    root = write_manifest(logs).root
+    redact([logs], tmp_path / "shared")
+    copies = tmp_path / "shared"
+    assert verify(copies, root, shared=True) == ()
+    assert {one.kind for one in verify(copies, root)} == {"edited"}
+    redact([copies], tmp_path / "again")
+    assert verify(tmp_path / "again", root, shared=True) == ()
+
+
+def test_a_redacted_sample_that_never_was_in_the_run_is_found(logs: Path, tmp_path: Path) -> None:
+    root = write_manifest(logs).root
+    regrade_dir(logs, {"hidden": Hidden()}, None, everything=True)
+    write_manifest(logs)
+    redact([logs], tmp_path / "shared")
+    path = sorted((tmp_path / "shared").glob("*.eval"))[0]
+    log = read_eval_log(str(path))
+    assert log.eval.metadata is not None
+    kept = log.eval.metadata["podium"]["originals"]
+    first = min(kept)
+    kept[first] = "0" * 64
+    write_eval_log(log, str(path))
+    (found,) = verify(tmp_path / "shared", shared=True)
+    assert (found.kind, found.path, found.where) == ("edited", path.name, first)
+    assert "root" in {one.kind for one in verify(tmp_path / "shared", root, shared=True)}
+
+
+def test_a_manifest_is_never_overwritten_by_one_of_other_logs(logs: Path, tmp_path: Path) -> None:
+    write_manifest(logs)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "MANIFEST.json").write_text("mine")
+    with pytest.raises(UserError, match=r"MANIFEST\.json exists already"):
+        redact([logs], tmp_path / "shared")
+    assert [path.name for path in (tmp_path / "shared").iterdir()] == ["MANIFEST.json"]
