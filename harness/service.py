@@ -25,3 +25,16 @@ def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> str:
         return "batch"
     named = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
     return STANDARD if named in ORDINARY else str(named)
+
+
+def without_probe(model: str, config: GenerateConfig) -> GenerateConfig:
+    """Return a worker's settings such that Inspect makes no call that no log has.
+
+    To find out whether an account may see summaries of reasoning, Inspect's `openai/` provider asks
+    each reasoning model once per client to say hello: a request that is billed, retried, and in no
+    event and no total. It does not ask where the settings say whether they are wanted; podium reads
+    replies, so where a pool does not say they are not.
+    """
+    if model.startswith("openai/") and config.reasoning_summary is None:
+        return config.model_copy(update={"reasoning_summary": "none"})
+    return config

@@ -12,8 +12,9 @@ from harness.records import Usage
 
 ANSWER = "ANSWER: 7"
 
-Ending = Literal["whole", "stalled", "cut"]
-"""`stalled`: nothing is sent until the client leaves. `cut`: headers and half of the body."""
+Ending = Literal["whole", "stalled", "cut", "dropped"]
+"""`stalled`: nothing is sent until the client leaves. `cut`: headers and half of the body.
+`dropped`: the connection is closed before a single byte is sent."""
 
 Tell = Callable[[Usage], Usage | None]
 """From what a request took to what its reply says it took; None: the reply has no usage."""
@@ -77,6 +78,11 @@ def stalling(stall_s: float = 30.0) -> Act:
 def cutting() -> Act:
     """Close the connection in the middle of the body; the work was done, and is billed."""
     return Act(ending="cut")
+
+
+def dropping() -> Act:
+    """Close the connection without an answer; the work was done, and is billed."""
+    return Act(ending="dropped")
 
 
 def unreported() -> Act:

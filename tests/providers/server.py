@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from harness.records import Usage
 from providers.anthropic_dialect import MESSAGES
@@ -71,7 +72,7 @@ def serve(script: Script = ()) -> Generator[Server]:
     app = Starlette(routes=[desk.route(path, one) for path, one in PATHS.items()])
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = uvicorn.Config(
-            app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+            _transported(app), log_level="critical", lifespan="off", timeout_graceful_shutdown=1
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
@@ -100,6 +101,8 @@ class _Desk:
             self.bill.lines.append(line)
             if act.ending == "stalled":
                 await _until_left(request, act.stall_s)
+            if act.ending == "dropped":
+                request.scope["transport"].abort()
             return _reply(dialect, asked, act, line)
 
         return Route(path, answer, methods=["POST"])
@@ -122,6 +125,16 @@ class _Desk:
             streamed=asked.streamed,
             key=key,
         )
+
+
+def _transported(app: Starlette) -> Callable[..., Awaitable[None]]:
+    """Return an app whose requests know uvicorn's connection, which ASGI has no name for."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["transport"] = send.__self__.transport  # pyright: ignore[reportFunctionMemberAccess]
+        await app(scope, receive, send)
+
+    return run
 
 
 def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
