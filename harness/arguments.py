@@ -131,6 +131,28 @@ def data_arguments(data: argparse.ArgumentParser) -> None:
         )
 
 
+def ledger_arguments(ledger: argparse.ArgumentParser) -> None:
+    """Add what `podium ledger` takes."""
+    actions = ledger.add_subparsers(dest="action", metavar="ACTION", required=True)
+    export = actions.add_parser("export", help="write calls and queries as tables")
+    export.add_argument("dir", type=Path, metavar="DIR", help="directory that a run wrote")
+    export.add_argument(
+        "--out", type=Path, required=True, metavar="D", help="directory for the tables"
+    )
+    export.add_argument(
+        "--format",
+        default="parquet",
+        choices=("parquet", "csv", "jsonl", "otel", "md", "html"),
+        help="otel has calls only, md and html queries only (parquet)",
+    )
+    sql = actions.add_parser("sql", help="run one SELECT over the views calls and queries")
+    sql.add_argument(
+        "dir", type=Path, metavar="DIR", help="directory of a run or an export, or a .parquet file"
+    )
+    sql.add_argument("query", metavar="SQL", help='e.g. "SELECT sum(usd_list) FROM calls"')
+    sql.add_argument("--format", default="table", choices=("table", "csv", "json"), help="(table)")
+
+
 def pool_arguments(pooled: argparse.ArgumentParser) -> None:
     """Add what `podium workers` takes."""
     pooled.add_argument("--pool", default="rehearsal", help="pool name or .toml file (rehearsal)")

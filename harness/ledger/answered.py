@@ -32,19 +32,31 @@ class Exam:
     label: str
     shown: bool
     """False where texts are withheld."""
+    purpose: str = "eval"
+    """`eval`, or `selection` where a system was chosen by how it did."""
+    book: str = ""
+    """Name and sha256 of the price book, as `name sha256:...`."""
 
 
 def exam_of(header: Json) -> Exam:
     """Return what a log's header says of its exam."""
     metadata: Json = header["eval"].get("metadata") or {}
     facts: Json = metadata.get(PODIUM) or {}
+    prices: Json = facts.get("prices") or {}
     return Exam(
         task=str(header["eval"].get("task", "")),
         suite=str(facts.get("suite", "")),
         system=str(facts.get("system", "")),
         label=str(facts.get("label", "")),
         shown=publishable(metadata),
+        purpose=str(facts.get("purpose") or "eval"),
+        book=book_name(prices.get("name"), prices.get("sha256")),
     )
+
+
+def book_name(name: object, sha256: object) -> str:
+    """Return how a price book is named where its digest matters; empty where there is none."""
+    return f"{name} sha256:{sha256}" if name and sha256 else ""
 
 
 @dataclass(frozen=True, slots=True)

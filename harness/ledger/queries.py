@@ -104,9 +104,15 @@ def _pair(exam: Exam | LedgerRow, asked: Answered | LedgerRow) -> Pair:
 def _identity(exam: Exam | LedgerRow, asked: Answered | LedgerRow) -> Mapping[str, Any]:
     return {
         **{name: getattr(exam, name) for name in ("task", "suite", "system", "label")},
+        "purpose": exam.purpose if isinstance(exam, Exam) else _purpose(exam.task),
         "question": asked.question,
         "epoch": asked.epoch,
     }
+
+
+def _purpose(task: str) -> str:
+    """Return what a sitting without a log was for: its name says so (harness/selection.py)."""
+    return "selection" if task.endswith("(selection)") else "eval"
 
 
 def _answer(answer: Answered | None) -> Mapping[str, Any]:

@@ -17,6 +17,8 @@ class QueryRow:
     """Inspect's task, e.g. `aime25 moa-lite`."""
     suite: str
     system: str
+    purpose: str
+    """`eval`; or `selection` for questions by which a system was chosen: no part of a result."""
     label: str
     """`live`, `recorded` or `rehearsal`: whether anything left a purse."""
     question: str
