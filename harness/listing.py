@@ -42,7 +42,7 @@ def show_suites(
             )
             for suite in suites.values()
         ]
-        table = _columns(("suite", "version", "splits", "box", "dates"), rows)
+        table = columns(("suite", "version", "splits", "box", "dates"), rows)
         return f"{table}\n\n{DESCRIBED}"
     suite = _named(suites, name, "suite")
     facts = [
@@ -87,7 +87,7 @@ def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:
     """Return the list of systems, or the manifest of one; UserError for an unknown name."""
     if name is None:
         rows = [(row.name, row.calls, row.solver, row.summary) for row in systems.values()]
-        return _columns(("system", "calls", "Inspect solver", "what it does"), rows)
+        return columns(("system", "calls", "Inspect solver", "what it does"), rows)
     manifest = _named(systems, manifest_key(name), "system")
     lines = [
         manifest.name,
@@ -113,7 +113,7 @@ def show_workers(spec: PoolSpec, book: Book) -> str:
     heads = ("worker", "model", "$/Mtok in, out", "knowledge cutoff", "settings")
     title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
     cards = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
-    return "\n".join((title, "", _columns(heads, rows), "", *cards))
+    return "\n".join((title, "", columns(heads, rows), "", *cards))
 
 
 def _price(slot: WorkerSpec, book: Book) -> str:
@@ -132,7 +132,7 @@ def _named(known: Mapping[str, Any], name: str, noun: str) -> Any:
     return known[name]
 
 
-def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows as aligned columns; the last one is not padded."""
     widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
     lines = [

@@ -74,14 +74,17 @@ def price_json(price: Price) -> dict[str, object]:
     if price.tiers:
         found["tiers"] = [{"above": tier.above, **_known(tier.rates)} for tier in price.tiers]
     if price.request:
-        found["request"] = str(price.request)
+        found["request"] = format(price.request, "f")
     if price.services:
-        found["services"] = {name: str(factor) for name, factor in price.services.items()}
+        found["services"] = {name: format(factor, "f") for name, factor in price.services.items()}
     if price.full_rate:
         found["full_rate"] = {name: list(rates) for name, rates in price.full_rate.items()}
     if price.gpu:
         gpu = price.gpu
-        exact = {"usd_per_hour": str(gpu.usd_per_hour), "tokens_per_s": str(gpu.tokens_per_s)}
+        exact = {
+            "usd_per_hour": format(gpu.usd_per_hour, "f"),
+            "tokens_per_s": format(gpu.tokens_per_s, "f"),
+        }
         found["gpu"] = {"type": gpu.type, "count": gpu.count, **exact, "source": gpu.source}
     found["evidence"] = price.evidence
     said = {"launched": price.launched, "source": price.source}
@@ -89,7 +92,7 @@ def price_json(price: Price) -> dict[str, object]:
 
 
 def _known(rates: Rates) -> dict[str, object]:
-    return {name: str(rate) for name, rate in asdict(rates).items() if rate is not None}
+    return {name: format(rate, "f") for name, rate in asdict(rates).items() if rate is not None}
 
 
 def _table(name: str, row: object) -> Row:

@@ -37,11 +37,11 @@ class Record:
     """Of the launch day."""
     prices: tuple[OnRecord, ...]
 
-    def on(self, day: date) -> Price | None:
-        """Return the price that was on record on a day; None when none was."""
+    def on(self, day: date) -> OnRecord | None:
+        """Return what was on record on a day; None when nothing was."""
         for row in self.prices:
             if row.since <= day and (row.until is None or day < row.until):
-                return row.price
+                return row
         return None
 
 

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness import arguments
-from harness.cli import grading, integrity, ledgering, running, showing
+from harness import arguments, money_arguments
+from harness.cli import grading, integrity, ledgering, money, running, showing
 from harness.errors import PodiumError
 
 
@@ -52,6 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
         ("reward", grading.reward_command, arguments.reward_arguments),
         ("ledger", ledgering.ledger_command, arguments.ledger_arguments),
         ("manifest", integrity.manifest_command, arguments.manifest_arguments),
+        ("prices", money.prices_command, money_arguments.prices_arguments),
+        ("reprice", money.reprice_command, money_arguments.reprice_arguments),
         ("suites", showing.suites_command, arguments.listed_arguments),
         ("data", showing.data_command, arguments.data_arguments),
         ("systems", showing.systems_command, arguments.listed_arguments),

@@ -1,0 +1,120 @@
+"""The commands about prices: prices and reprice."""
+
+import argparse
+import sys
+from datetime import UTC, date, datetime
+
+from harness.errors import UserError
+
+
+def prices_command(args: argparse.Namespace) -> int:
+    """List, verify, compare or make price books."""
+    actions = {"list": _list, "verify": _verify, "diff": _diff, "snapshot": _snapshot}
+    return actions[args.action](args)
+
+
+def reprice_command(args: argparse.Namespace) -> int:
+    """Show what the runs of a directory would have cost at another price book."""
+    from harness.prices import read_book
+    from harness.reprice import repriced, show_repriced, write_repriced
+    from harness.sittings import read_sittings
+
+    book = read_book(args.book)
+    sittings, foreign = read_sittings([args.dir])
+    rows = [repriced(one, book) for one in sittings if one.facts.purpose == "eval"]
+    print(show_repriced(sorted(rows, key=lambda row: (row.suite, row.label, row.system))))
+    if foreign:
+        print(f"Passed over {len(foreign)} logs that `podium run` did not write.")
+    if args.out:
+        print(f"Wrote {write_repriced(rows, args.out)}.")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from harness.price_listing import show_book, show_books
+    from harness.prices import read_book
+
+    print(show_book(read_book(args.book)) if args.book else show_books())
+    return 0
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from harness.price_changes import changes
+    from harness.price_listing import show_changes
+    from harness.prices import read_book
+
+    old, new = read_book(args.old), read_book(args.new)
+    found = changes(old, new)
+    heads = (f"{old.name}", f"{new.name}")
+    print(show_changes(found, heads) if found else "Both books state the same prices.")
+    return 1 if found else 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from harness.price_snapshot import installed
+    from harness.prices import BOOKS
+
+    names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
+    try:
+        source = installed(_today())
+    except UserError as error:
+        source = None
+        print(f"Not compared with genai-prices: {error}", file=sys.stderr)
+    wrong = [name for name in names if not _verified(name, source)]
+    print(f"{len(names)} books, {len(wrong)} to look at.")
+    return 1 if wrong else 0
+
+
+def _verified(name: str, source: "object | None") -> bool:
+    """Print what is wrong with a book and what differs; return whether nothing does."""
+    from harness.price_changes import compared
+    from harness.price_listing import show_changes
+    from harness.price_snapshot import Source
+    from harness.prices import read_book
+
+    try:
+        book = read_book(name)
+        beside = compared(book, source) if isinstance(source, Source) else None
+    except UserError as error:
+        print(f"{name}: {error}")
+        return False
+    read = f"{name}: {len(book.prices)} prices read"
+    if beside is None:
+        print(f"{read}, not compared")
+        return True
+    print(f"{read}, {len(book.prices) - len(beside.others)} compared with genai-prices")
+    if beside.others:
+        print(f"  not from genai-prices: {', '.join(beside.others)}")
+    if beside.changes:
+        print(show_changes(beside.changes, (book.name, "genai-prices")))
+    return not beside.changes
+
+
+def _snapshot(args: argparse.Namespace) -> int:
+    from harness.price_snapshot import Wanted, snapshot, write_new
+
+    today = _today()
+    wanted = Wanted(tuple(_models(args)), args.date or today, dict(args.launched))
+    text, notes = snapshot(wanted, args.out, today)
+    write_new(text, args.out)
+    for note in notes:
+        print(f"- {note}")
+    print(f"Wrote {args.out}: {len(wanted.models)} models, prices of {wanted.day}.")
+    return 0
+
+
+def _models(args: argparse.Namespace) -> list[str]:
+    """Return the models to price: named ones, a pool's, or those of all live pools shipped."""
+    from harness.pool_file import POOLS, read_pool
+
+    if args.models:
+        return sorted(set(args.models))
+    pools = [args.pool] if args.pool else sorted(path.stem for path in POOLS.glob("*.toml"))
+    specs = [read_pool(name) for name in pools]
+    if not args.pool:
+        specs = [spec for spec in specs if spec.label == "live"]
+    return sorted({slot.price_ref for spec in specs for slot in spec.slots})
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

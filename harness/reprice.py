@@ -1,0 +1,186 @@
+"""The same tokens at other prices: what each system would have cost at another book.
+
+Logs keep tokens and the book of their day; nothing in them changes here. Figures are per graded
+(question, epoch) pair and at list price, as if nothing had been cached anywhere. A call that a book
+does not price leaves no figure at that book: a smaller one would make its system look cheaper.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+
+from harness.errors import UserError
+from harness.ledger.row import plain
+from harness.listing import columns
+from harness.logs import RunFacts
+from harness.prices import Book, book_from_json
+from harness.pricing import Price, list_cost
+from harness.records import Call, Usage
+from harness.sittings import Sitting
+
+NAME = "reprice.json"
+UNKNOWN = "—"
+MICRO = Decimal("0.000001")
+HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then", "$ at B", "ratio")
+LEGEND = (
+    "Per graded question, list price, nothing cached, graders left out. n counts the questions."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """What a system costs at one book."""
+
+    book: str
+    date: str
+    sha256: str
+    usd: Decimal | None
+    """Per query, of all its queries together and not rounded; None where a call has no price."""
+    evidence: tuple[str, ...]
+    """Of the prices used, sorted: `dated`, `carried-back`, `not said`."""
+    unpriced: tuple[str, ...]
+    """Models that were called and whose calls have no price here, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repriced:
+    """One system on one exam at two books."""
+
+    suite: str
+    system: str
+    label: str
+    queries: int
+    tokens_in: int | None
+    """Of all queries together, cached ones included; None where a call says none."""
+    tokens_out: int | None
+    then: At
+    """At the book that the logs embed."""
+    now: At
+
+    @property
+    def ratio(self) -> Decimal | None:
+        """How many times as dear the new book is; None where a side is unknown or was nothing."""
+        if self.now.usd is None or not self.then.usd:
+            return None
+        return self.now.usd / self.then.usd
+
+
+def repriced(sitting: Sitting, book: Book) -> Repriced:
+    """Return what a system's graded queries cost at the embedded book and at another one."""
+    graded = [attempt for attempt in sitting.attempts if attempt.graded]
+    calls = [call for attempt in graded for call in attempt.calls if call.phase == "solve"]
+    facts = sitting.facts
+    return Repriced(
+        suite=facts.suite,
+        system=facts.system,
+        label=facts.label,
+        queries=len(graded),
+        tokens_in=_sum(call.usage.input_total if call.usage else None for call in calls),
+        tokens_out=_sum(call.usage.output if call.usage else None for call in calls),
+        then=_at(book_from_json(facts.prices), calls, facts, len(graded)),
+        now=_at(book, calls, facts, len(graded)),
+    )
+
+
+def show_repriced(rows: Sequence[Repriced]) -> str:
+    """Return a table for the terminal, with what is unknown and on what evidence beneath."""
+    if not rows:
+        raise UserError("No question was graded, so there is nothing to price.")
+    cells = [_cells(row) for row in rows]
+    notes = dict.fromkeys(note for row in rows for note in _notes(row))
+    return "\n\n".join((columns(HEADS, cells), LEGEND, "\n".join(notes)))
+
+
+def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
+    """Write the rows as JSON, decimals as strings; UserError where the file is there already."""
+    path = out / NAME
+    out.mkdir(parents=True, exist_ok=True)
+    found = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False, default=plain)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except FileExistsError:
+        raise UserError(f"{path} is there already: give another --out.") from None
+    return path
+
+
+def _at(book: Book, calls: Sequence[Call], facts: RunFacts, queries: int) -> At:
+    costs: list[Decimal | None] = []
+    evidence: set[str] = set()
+    unpriced: set[str] = set()
+    for call in calls:
+        worker = facts.workers.get(call.role)
+        ref = worker.price if worker else call.model
+        price = book.prices.get(ref)
+        usd = list_cost(call.usage, price) if call.usage and price else None
+        costs.append(usd)
+        if price is not None:
+            evidence.add(price.evidence or "not said")
+        if usd is None:
+            unpriced.add(f"{ref} ({_why(call.usage, price)})")
+    total = _sum_usd(costs)
+    return At(
+        book=book.name,
+        date=book.date,
+        sha256=book.sha256,
+        usd=total / queries if total is not None and queries else None,
+        evidence=tuple(sorted(evidence)),
+        unpriced=tuple(sorted(unpriced)),
+    )
+
+
+def _why(usage: Usage | None, price: Price | None) -> str:
+    if usage is None:
+        return "a call reported no tokens"
+    return "not in the book" if price is None else "a rate is missing"
+
+
+def _cells(row: Repriced) -> tuple[str, ...]:
+    return (
+        row.suite,
+        row.system,
+        row.label,
+        str(row.queries),
+        _per(row.tokens_in, row.queries),
+        _per(row.tokens_out, row.queries),
+        _usd(row.then.usd),
+        _usd(row.now.usd),
+        UNKNOWN if row.ratio is None else f"{row.ratio:.3f}",
+    )
+
+
+def _notes(row: Repriced) -> Iterable[str]:
+    for name, at in (("then", row.then), ("B", row.now)):
+        used = ", ".join(at.evidence) or "no price of it was used"
+        yield f"{name}: {at.book} of {at.date} (sha256 {at.sha256[:12]}), evidence: {used}"
+        for ref in at.unpriced:
+            yield f"{name}: no price: {ref}"
+
+
+def _per(total: int | None, queries: int) -> str:
+    return UNKNOWN if total is None or not queries else f"{total / queries:,.1f}"
+
+
+def _usd(value: Decimal | None) -> str:
+    return UNKNOWN if value is None else format(value.quantize(MICRO, ROUND_HALF_EVEN), "f")
+
+
+def _sum(parts: Iterable[int | None]) -> int | None:
+    total = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total
+
+
+def _sum_usd(parts: Iterable[Decimal | None]) -> Decimal | None:
+    total = Decimal(0)
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total
