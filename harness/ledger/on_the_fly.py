@@ -22,6 +22,7 @@ from harness.ledger.row import canonical
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
 TABLES = ("calls", "queries")
+CODE = Path(__file__).parent.parent
 KEPT = 4
 """Exports that stay, the newest ones."""
 
@@ -96,7 +97,9 @@ def _state(source: Path) -> str:
         (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(paths)
     ]
-    state = canonical([str(source.resolve()), provenance(), files])
+    # The code too: a checkout changes without its version.
+    code = [(path.name, path.stat().st_mtime_ns) for path in sorted(CODE.glob("**/*.py"))]
+    state = canonical([str(source.resolve()), provenance(), code, files])
     return hashlib.sha256(state).hexdigest()[:24]
 
 
