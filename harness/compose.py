@@ -215,6 +215,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
         "uses_targets": row.uses_targets,
         "reference_allowed": row.reference_allowed,
         "purpose": facts.purpose,
+        "order": row.order,
         "journal": JOURNAL,
         "pool": facts.spec.name,
         "pool_sha256": facts.spec.sha256,

@@ -7,8 +7,9 @@ experiment and is refused, because its rows could not be compared. The record is
 """
 
 import fcntl
+import hashlib
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -37,6 +38,8 @@ class Entry:
     reference_allowed: bool = True
     """False for a best single that was chosen in hindsight."""
     uses_targets: bool = False
+    order: int | None = None
+    """Place among the experiment's entries, from 1, in which they are begun: see `ordered`."""
 
     @property
     def name(self) -> str:
@@ -161,12 +164,28 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
 def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
     """Return the experiment of a directory with `new` added, and write it down.
 
-    Raises what `check_experiment` raises.
+    Every entry has its place in the order from then on. Raises what `check_experiment` raises.
     """
-    experiment = check_experiment(log_dir, new)
+    stored = read_experiment(log_dir)
+    experiment = ordered(check_experiment(log_dir, new), stored.entries if stored else ())
     log_dir.mkdir(parents=True, exist_ok=True)
     _write(log_dir, experiment)
     return experiment
+
+
+def ordered(experiment: Experiment, stored: Iterable[Entry]) -> Experiment:
+    """Return an experiment whose entries all have a place in the order in which they are begun.
+
+    The order is a shuffle that its seed decides, because a provider's cache serves later systems
+    the prefixes that earlier ones have sent. Entries keep their place; new ones come behind.
+    """
+    places = {row.name: row.order for row in stored if row.order}
+    new = [row.name for row in experiment.entries if row.name not in places]
+    new.sort(key=lambda name: hashlib.sha256(f"{experiment.seed} {name}".encode()).digest())
+    first = max(places.values(), default=0) + 1
+    places |= {name: place for place, name in enumerate(new, first)}
+    entries = tuple(replace(row, order=places[row.name]) for row in experiment.entries)
+    return replace(experiment, entries=entries)
 
 
 def note_graders(

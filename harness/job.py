@@ -51,7 +51,12 @@ class Job:
 
 
 def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = "eval") -> Outcome:
-    """Run all entries of an experiment, old and new: Inspect skips what is finished."""
+    """Run all entries of an experiment, old and new: Inspect skips what is finished.
+
+    They are begun in the experiment's order, ten at a time: Inspect's eval set keeps the order of
+    its tasks, and takes new ones before those that it resumes.
+    """
+    entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     facts = Facts(
         spec=job.spec,
         book=job.book,
@@ -59,9 +64,9 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         purpose=purpose,
         box=job.box,
     )
-    journals = [_journal(job, row, purpose) for row in experiment.entries]
+    journals = [_journal(job, row, purpose) for row in entries]
     tasks: list[Task] = []
-    for row, journal in zip(experiment.entries, journals, strict=True):
+    for row, journal in zip(entries, journals, strict=True):
         with standing_at(Place(job.request.log_dir, job.spec, journal)):
             tasks.append(task_of(row, experiment, job.catalogue, facts))
     limit = job.request.max_usd

@@ -68,6 +68,8 @@ class RunFacts(BaseModel):
     notes: tuple[str, ...] = ()
     uses_targets: bool = False
     reference_allowed: bool = True
+    order: int | None = None
+    """Place in which the run began its systems, from 1; None in logs older than the shuffle."""
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
