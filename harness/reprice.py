@@ -12,13 +12,14 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.ledger.row import plain
+from harness.ledger.gather import gather
+from harness.ledger.merge import merged
+from harness.ledger.row import LedgerRow, plain
+from harness.ledger.sitting_files import Files
 from harness.listing import columns
-from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
 from harness.pricing import Price, list_cost
-from harness.records import Call, Usage
-from harness.sittings import Sitting
+from harness.records import Usage
 
 NAME = "reprice.json"
 UNKNOWN = "—"
@@ -67,20 +68,47 @@ class Repriced:
         return self.now.usd / self.then.usd
 
 
-def repriced(sitting: Sitting, book: Book) -> Repriced:
-    """Return what a system's graded queries cost at the embedded book and at another one."""
-    graded = [attempt for attempt in sitting.attempts if attempt.graded]
-    calls = [call for attempt in graded for call in attempt.calls if call.phase == "solve"]
-    facts = sitting.facts
+def repriced(files: Files, book: Book) -> Repriced | None:
+    """Return what a sitting's graded queries cost at the embedded book and at another one.
+
+    None for what `podium run` did not write, and for runs that only chose a worker.
+    """
+    found = merged(gather(files))
+    facts = found.gathered.logs[0].facts if found.gathered.logs else None
+    if facts is None or facts.purpose != "eval":
+        return None
+    samples = [sample for log in found.gathered.logs for sample in log.samples]
+    queries = sum(sample.newest and sample.graded for sample in samples)
+    rows = [row for row in found.rows if row.counted and row.scope == "inference"]
+    asked = [(row.price_ref, usage_of(row)) for row in rows if not _is_free(row)]
     return Repriced(
         suite=facts.suite,
         system=facts.system,
         label=facts.label,
-        queries=len(graded),
-        tokens_in=_sum(call.usage.input_total if call.usage else None for call in calls),
-        tokens_out=_sum(call.usage.output if call.usage else None for call in calls),
-        then=_at(book_from_json(facts.prices), calls, facts, len(graded)),
-        now=_at(book, calls, facts, len(graded)),
+        queries=queries,
+        tokens_in=_sum(usage.input_total if usage else None for _, usage in asked),
+        tokens_out=_sum(usage.output if usage else None for _, usage in asked),
+        then=_at(book_from_json(facts.prices), asked, queries),
+        now=_at(book, asked, queries),
+    )
+
+
+def usage_of(row: LedgerRow) -> Usage | None:
+    """Return the tokens of an attempt; None when nobody counted them."""
+    counted = (row.input_uncached, row.cache_read, row.cache_write, row.output)
+    if None in counted:
+        return None
+    return Usage(
+        input=row.input_uncached or 0,
+        output=row.output or 0,
+        cache_read=row.cache_read or 0,
+        cache_write=row.cache_write or 0,
+        reasoning=row.reasoning,
+        cache_write_1h=row.cache_write_1h or 0,
+        orchestration_in=row.orchestration_in or 0,
+        orchestration_in_cached=row.orchestration_in_cached or 0,
+        orchestration_out=row.orchestration_out or 0,
+        total_reported=row.total_reported,
     )
 
 
@@ -107,20 +135,23 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
     return path
 
 
-def _at(book: Book, calls: Sequence[Call], facts: RunFacts, queries: int) -> At:
+def _is_free(row: LedgerRow) -> bool:
+    """Say whether a provider refused an attempt, which costs nothing at any book."""
+    return row.billable == "no" and row.cache != "read"
+
+
+def _at(book: Book, calls: Sequence[tuple[str, Usage | None]], queries: int) -> At:
     costs: list[Decimal | None] = []
     evidence: set[str] = set()
     unpriced: set[str] = set()
-    for call in calls:
-        worker = facts.workers.get(call.role)
-        ref = worker.price if worker else call.model
+    for ref, usage in calls:
         price = book.prices.get(ref)
-        usd = list_cost(call.usage, price) if call.usage and price else None
+        usd = list_cost(usage, price) if usage and price else None
         costs.append(usd)
         if price is not None:
             evidence.add(price.evidence or "not said")
         if usd is None:
-            unpriced.add(f"{ref} ({_why(call.usage, price)})")
+            unpriced.add(f"{ref} ({_why(usage, price)})")
     total = _sum_usd(costs)
     return At(
         book=book.name,

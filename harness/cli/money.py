@@ -15,16 +15,14 @@ def prices_command(args: argparse.Namespace) -> int:
 
 def reprice_command(args: argparse.Namespace) -> int:
     """Show what the runs of a directory would have cost at another price book."""
+    from harness.ledger.sitting_files import sittings_below
     from harness.prices import read_book
     from harness.reprice import repriced, show_repriced, write_repriced
-    from harness.sittings import read_sittings
 
     book = read_book(args.book)
-    sittings, foreign = read_sittings([args.dir])
-    rows = [repriced(one, book) for one in sittings if one.facts.purpose == "eval"]
-    print(show_repriced(sorted(rows, key=lambda row: (row.suite, row.label, row.system))))
-    if foreign:
-        print(f"Passed over {len(foreign)} logs that `podium run` did not write.")
+    found = [repriced(files, book) for files in sittings_below(args.dir)]
+    rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
+    print(show_repriced(rows))
     if args.out:
         print(f"Wrote {write_repriced(rows, args.out)}.")
     return 0
