@@ -23,7 +23,7 @@ def show_books() -> str:
 def show_book(book: Book) -> str:
     """Return every price of a book, with tiers and services beneath."""
     rows = [row for ref in sorted(book.prices) for row in _rows(ref, book.prices[ref])]
-    asked = f", asked on {book.retrieved}" if book.retrieved else ""
+    asked = f", retrieved {book.retrieved}" if book.retrieved else ""
     title = f"{book.name}: prices of {book.date}\nsource: {book.source}{asked}"
     table = columns(HEADS, rows) if rows else "No model has a price in this book."
     extras = [line for ref in sorted(book.prices) for line in _extras(ref, book.prices[ref])]

@@ -81,8 +81,8 @@ def _verified(name: str, source: "object | None") -> bool:
         print(f"{read}, not compared")
         return True
     print(f"{read}, {len(book.prices) - len(beside.others)} compared with genai-prices")
-    if beside.others:
-        print(f"  not from genai-prices: {', '.join(beside.others)}")
+    if 0 < len(beside.others) < len(book.prices):
+        print(f"  from elsewhere: {', '.join(beside.others)}")
     if beside.changes:
         print(show_changes(beside.changes, (book.name, "genai-prices")))
     return not beside.changes
