@@ -1,8 +1,11 @@
-"""The arguments of the commands about money: prices, reprice (harness/cli/money.py)."""
+"""The arguments of the commands about money: prices, reprice and audit."""
 
 import argparse
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
+
+from harness.arguments import dollars
 
 
 def day(text: str) -> date:
@@ -59,3 +62,45 @@ def reprice_arguments(reprice: argparse.ArgumentParser) -> None:
     reprice.add_argument("dir", type=Path, metavar="DIR", help="log directory")
     reprice.add_argument("--book", required=True, metavar="B", help="book name or .toml file")
     reprice.add_argument("--out", type=Path, metavar="D", help="also write reprice.json there")
+
+
+def audit_arguments(audited: argparse.ArgumentParser) -> None:
+    """Add what `podium audit` takes."""
+    add = audited.add_argument
+    add("dir", type=Path, metavar="DIR", help="log directory, or one .eval file")
+    add("--strict", action="store_true", help="gaps in the record are failures, too")
+    add("--json", type=Path, metavar="FILE", help="also write every fault there, as canonical JSON")
+    add(
+        "--invoice",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat",
+    )
+    add("--project", help="with --invoice: only lines of this project or workspace")
+    add("--key", help="with --invoice: only lines of this API key")
+    add("--whole-account", action="store_true", help="with --invoice: all its lines are this run's")
+    add(
+        "--model",
+        type=_pair,
+        action="append",
+        default=[],
+        metavar="OURS=THEIRS",
+        help="with --invoice: a model that goes by another name there; repeat",
+    )
+    add("--tolerance", type=_count, default=0, metavar="N", help="tokens that may differ (0)")
+    add("--tolerance-usd", type=dollars, default=Decimal(0), help="dollars that may differ (0)")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens")
+    return int(text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    ours, _, theirs = text.rpartition("=")
+    if not ours or not theirs:
+        raise argparse.ArgumentTypeError(f"{text!r} is not OURS=THEIRS")
+    return ours, theirs

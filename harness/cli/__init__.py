@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from harness import arguments, money_arguments
-from harness.cli import grading, integrity, ledgering, money, running, showing
+from harness.cli import auditing, grading, integrity, ledgering, money, running, showing
 from harness.errors import PodiumError
 
 
@@ -50,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("redact", grading.redact_command, arguments.redact_arguments),
         ("regrade", grading.regrade_command, arguments.regrade_arguments),
         ("reward", grading.reward_command, arguments.reward_arguments),
+        ("audit", auditing.audit_command, money_arguments.audit_arguments),
         ("ledger", ledgering.ledger_command, arguments.ledger_arguments),
         ("manifest", integrity.manifest_command, arguments.manifest_arguments),
         ("prices", money.prices_command, money_arguments.prices_arguments),

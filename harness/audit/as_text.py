@@ -1,0 +1,102 @@
+"""An audit as lines for a terminal: the reconciliation, then the verdicts, then the faults."""
+
+from collections.abc import Iterator
+
+from harness.audit.evidence import NOTHING, Tokens, minus
+from harness.audit.result import Verdict
+from harness.audit.run import Audit
+from harness.audit.table import Dollars, Table
+from harness.ledger.row import plain
+
+SHOWN = 10
+"""Faults of one invariant that are printed; the JSON has all of them."""
+
+COUNTS = (
+    ("intents", "calls written down before they went out (journals)"),
+    ("outcomes", "calls written down when they had ended (journals)"),
+    ("in flight", "calls in flight when their process ended"),
+    ("attempts", "attempts in the ledger, one row each"),
+    ("retries", "of them repeated after one that failed"),
+    ("failed", "of them failed"),
+    ("refused", "of them refused by the provider: not billed"),
+    ("unknown", "of them without an answer: nobody knows whether they were billed"),
+    ("cached", "of them read from the local cache: paid 0"),
+    ("events", "model events in logs"),
+    ("without event", "attempts that no log has"),
+    ("without journal", "attempts that no journal has"),
+)
+RECORDS = {
+    "ledger": "ledger",
+    "samples": "Inspect, newest samples",
+    "runs": "Inspect, runs",
+    "hooks": "Inspect, hooks",
+}
+
+
+def as_text(audit: Audit) -> str:
+    """Return the whole audit."""
+    return "\n".join((*_reconciliation(audit.table), "", *_verdicts(audit), *_faults(audit)))
+
+
+def _reconciliation(table: Table) -> Iterator[str]:
+    counts = table.counts
+    yield (
+        f"RECONCILIATION of {counts['sittings']:,} sittings: {counts['logs']:,} logs, "
+        f"{counts['journals']:,} journals"
+    )
+    yield from (f"{counts[name]:>14,}  {meaning}" for name, meaning in COUNTS)
+    yield ""
+    yield f"{'tokens':<42}{'input':>15}{'cached':>13}{'output':>13}{'reasoning':>13}"
+    ledger = table.tokens.get("ledger", NOTHING)
+    for name, title in RECORDS.items():
+        tokens = table.tokens.get(name, NOTHING)
+        yield _tokens_line(title, tokens)
+        for cause, less in sorted(table.causes.get(name, {}).items()):
+            yield _tokens_line(f"  + {cause}", less)
+        if name != "ledger" and minus(ledger, tokens) == NOTHING:
+            yield "  equal to the ledger"
+    yield ""
+    yield f"{'dollars':<26}{'at the book':>18}{'from':>18}{'to':>18}{'at list price':>18}"
+    for name, dollars in sorted(table.dollars.items()):
+        yield from _dollars_lines(name, dollars)
+
+
+def _tokens_line(title: str, tokens: Tokens) -> str:
+    cached = tokens[2] + tokens[3]
+    line = f"{title:<42}{tokens[0]:>15,}{cached:>13,}{tokens[1]:>13,}{tokens[4]:>13,}"
+    return line if len(title) <= 42 else f"{title}\n{line.removeprefix(title):>96}"
+
+
+def _dollars_lines(name: str, dollars: Dollars) -> Iterator[str]:
+    parts = (dollars.total, dollars.low, dollars.high, dollars.listed)
+    shown = ("unknown" if part is None else plain(part) for part in parts)
+    yield f"{name:<26}" + "".join(f"{part:>18}" for part in shown)
+    if dollars.unpriced:
+        yield f"  {dollars.unpriced:,} calls have no price; the others cost {plain(dollars.priced)}"
+    if dollars.unknown:
+        yield f"  {dollars.unknown:,} attempts may have been billed"
+
+
+def _verdicts(audit: Audit) -> Iterator[str]:
+    yield "INVARIANTS" + (" (strict)" if audit.strict else "")
+    for verdict in audit.verdicts:
+        yield f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
+        yield from (f"{'':<20}{reason} ({often:,})" for reason, often in verdict.reasons)
+    failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
+    yield ""
+    yield "No invariant fails." if audit.ok else f"{failed} of {len(audit.verdicts)} fail."
+
+
+def _faults(audit: Audit) -> Iterator[str]:
+    for verdict in audit.verdicts:
+        if verdict.faults:
+            yield ""
+            yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
+            yield from _some(verdict)
+
+
+def _some(verdict: Verdict) -> Iterator[str]:
+    for fault in verdict.faults[:SHOWN]:
+        yield f"  {fault.task}, {fault.where}: {fault.said}"
+    if len(verdict.faults) > SHOWN:
+        yield f"  and {len(verdict.faults) - SHOWN:,} more; --json FILE has all of them"

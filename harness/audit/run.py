@@ -1,0 +1,143 @@
+"""One audit of a directory: every sitting, in two processes when there are many, then the whole.
+
+A sitting is read, judged and let go before the next one, so memory is that of the largest sitting.
+Nothing is asked of a network, a data set or a price service: only files below the directory, and
+the price books that come with podium.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from harness.audit.evidence import Evidence
+from harness.audit.integrity import manifest, same_twice
+from harness.audit.invariants import INVARIANTS
+from harness.audit.result import Checked, Tally, Verdict, ordered
+from harness.audit.table import Table, table_of
+from harness.ledger.gather import gather
+from harness.ledger.journal import FOLDER
+from harness.ledger.merge import merged
+from harness.ledger.sitting_files import Files, sittings_below
+from harness.manifest import FILE
+
+MANY = 16
+"""Sittings from which on a second process is worth its start."""
+PROCESSES = 2
+
+
+@dataclass(slots=True)
+class Part:
+    """What some sittings come to."""
+
+    table: Table = field(default_factory=Table)
+    tallies: dict[str, Tally] = field(
+        default_factory=lambda: {one.id: Tally() for one in INVARIANTS}
+    )
+
+    def join(self, other: "Part") -> None:
+        """Add other sittings."""
+        self.table.join(other.table)
+        for id, tally in other.tallies.items():
+            self.tallies[id].join(tally)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the files of a directory prove, and what they do not."""
+
+    strict: bool
+    table: Table
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Say whether no invariant fails."""
+        return all(verdict.status != "fail" for verdict in self.verdicts)
+
+
+def audit(folder: Path, *, strict: bool = False, bills: Sequence[Checked] = ()) -> Audit:
+    """Check all invariants in all sittings below a directory.
+
+    `bills` is what invoices were found to say (I10). UserError when there is no log, or a damaged
+    one.
+    """
+    sittings = sittings_below(folder)
+    whole = Part()
+    for part in _parts(sittings):
+        whole.join(part)
+    _check_whole(folder, sittings, whole, bills)
+    verdicts = tuple(
+        Verdict(
+            invariant=one.id,
+            title=one.title,
+            meaning=one.meaning,
+            status=whole.tallies[one.id].status(strict=strict),
+            checked=whole.tallies[one.id].checked,
+            reasons=whole.tallies[one.id].reasons(),
+            faults=ordered(whole.tallies[one.id].faults),
+        )
+        for one in INVARIANTS
+    )
+    return Audit(strict, whole.table, verdicts)
+
+
+def _parts(sittings: Sequence[Files]) -> Iterable[Part]:
+    if len(sittings) < MANY:
+        yield of_sittings(sittings)
+        return
+    shares = [sittings[at : at + MANY // 4] for at in range(0, len(sittings), MANY // 4)]
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("forkserver")) as pool:
+        yield from pool.map(of_sittings, shares)
+
+
+def of_sittings(sittings: Iterable[Files]) -> Part:
+    """Check some sittings, one after the other; for worker processes too."""
+    found = Part()
+    for files in sittings:
+        evidence = Evidence(merged(gather(files)), name_of(files))
+        found.table.join(table_of(evidence))
+        for invariant in INVARIANTS:
+            found.tallies[invariant.id].add(invariant.check(evidence))
+    return found
+
+
+def name_of(files: Files) -> str:
+    """Return a sitting's name in faults."""
+    return f"{files.folder}/{files.task}" if files.folder else files.task
+
+
+def _check_whole(
+    folder: Path, sittings: Sequence[Files], whole: Part, bills: Sequence[Checked]
+) -> None:
+    """Check what is not of one sitting: reading twice, manifests, bills."""
+    smallest = min(sittings, key=lambda one: (_size(one), name_of(one)))
+    whole.tallies["I13"].add(same_twice(smallest, name_of(smallest)))
+    for run in runs_of(folder, sittings):
+        name = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
+        whole.tallies["I14"].add(
+            manifest(run, "manifest" if name == "." else f"manifest of {name}")
+        )
+    if bills:
+        whole.tallies["I10"] = Tally()
+    for bill in bills:
+        whole.tallies["I10"].add(bill)
+
+
+def _size(files: Files) -> int:
+    return sum(path.stat().st_size for path in (*files.logs, *files.journals))
+
+
+def runs_of(folder: Path, sittings: Sequence[Files]) -> tuple[Path, ...]:
+    """Return the directories that have, or should have, a manifest: those of experiments."""
+    found: set[Path] = set()
+    for files in sittings:
+        parents = {path.parent for path in files.logs}
+        parents |= {path.parent.parent.parent for path in files.journals}
+        for parent in parents:
+            places = [parent, *parent.parents][:3]
+            marked = (one for one in places if (one / FILE).is_file())
+            rooted = (one for one in places if (one / FOLDER).is_dir())
+            found.add(next(marked, next(rooted, parent)))
+    return tuple(sorted(found))

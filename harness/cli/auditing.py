@@ -1,0 +1,49 @@
+"""The command that says whether a run's money adds up: audit."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+
+def audit_command(args: argparse.Namespace) -> int:
+    """Check fourteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    from harness.audit import as_json, as_text, audit
+
+    bills = list(_bills(args))
+    found = audit(args.dir, strict=args.strict, bills=[checked for checked, _ in bills])
+    print(as_text(found))
+    for _, text in bills:
+        print(f"\n{text}")
+    if args.json:
+        args.json.write_bytes(as_json(found))
+    return 0 if found.ok else 1
+
+
+def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
+    """Hold the ledger against each invoice: what I10 says of it, and the comparison as text."""
+    if not args.invoice:
+        return
+    from harness.audit import Checked, Fault
+    from harness.errors import UserError
+    from harness.invoices import Options, as_text, read_invoice, reconcile
+    from harness.ledger.merge import rows_of
+    from harness.ledger.sitting_files import sittings_below
+
+    sittings = sittings_below(args.dir)
+    options = Options(
+        project=args.project,
+        key=args.key,
+        whole_account=args.whole_account,
+        models=dict(args.model),
+        tokens=args.tolerance,
+        usd=args.tolerance_usd,
+    )
+    for path in args.invoice:
+        if not path.is_file():
+            raise UserError(f"There is no invoice {path}; export it from the provider's console.")
+        rows = (row for files in sittings for row in rows_of(files) if row.label == "live")
+        result = reconcile(rows, read_invoice(path), options)
+        said = [
+            Fault("I10", result.file, one.where, f"{one.kind}: {one.said}") for one in result.faults
+        ]
+        yield Checked(said), as_text(result)
