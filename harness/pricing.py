@@ -42,7 +42,11 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included."""
+    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included.
+
+    Orchestration tokens do not count: a product reports them summed over its own requests, and the
+    length of a sum is the length of no prompt.
+    """
 
     above: int
     rates: Rates
@@ -147,7 +151,7 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | 
     Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
     its own, a call that does not say how much it was has no price.
     """
-    listed, tier = price.rates_for(usage.input_total + usage.orchestration_in)
+    listed, tier = price.rates_for(usage.input_total)
     rates = _served(listed, price, service)
     if rates is None:
         return None
