@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness import merkle
 from harness.errors import UserError
-from harness.inventory import Entry, file_digest, inventory
+from harness.inventory import Entry, covered, file_digest, inventory
 from harness.ledger.row import canonical
 
 FILE = "MANIFEST.json"
@@ -133,7 +133,8 @@ def manifested(log_dir: Path) -> Generator[None]:
     try:
         yield
     finally:
-        write_manifest(log_dir)
+        if covered(log_dir):
+            write_manifest(log_dir)
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -7,7 +7,6 @@ keeps the last digest and the count (harness/manifest.py).
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from harness.ledger.row import canonical
 
 FaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]
 
-HASH = re.compile(rb'"hash":"([0-9a-f]{64})",?')
-PREV = re.compile(rb'"prev":"([0-9a-f]{64})"')
+HASH, PREV = b'"hash":"', b'"prev":"'
+DIGITS = len(BEGINNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +108,14 @@ def _is_shuffled(links: Sequence[Link]) -> bool:
 
 def _link(line: bytes) -> Link:
     """Return a line's digests. Only canonical JSON matches, so a digest is one of exact bytes."""
-    own, prev = HASH.findall(line), PREV.findall(line)
-    if len(own) != 1 or len(prev) != 1:  # a provider's usage has such a key too
+    at, named = line.find(HASH), line.find(PREV)
+    own, after = line[at + len(HASH) :][:DIGITS], at + len(HASH) + DIGITS
+    prev = line[named + len(PREV) :][:DIGITS]
+    once = at == line.rfind(HASH) >= 0 and named == line.rfind(PREV) >= 0
+    if not once or line[after : after + 2] != b'",':  # a provider's usage may have such a key too
         return _slow_link(line)
-    matches = hashlib.sha256(HASH.sub(b"", line)).hexdigest().encode() == own[0]
-    return Link(own[0].decode() if matches else None, prev[0].decode())
+    matches = hashlib.sha256(line[:at] + line[after + 2 :]).hexdigest().encode() == own
+    return Link(own.decode() if matches else None, prev.decode(errors="replace"))
 
 
 def _slow_link(line: bytes) -> Link:
