@@ -25,7 +25,7 @@ from harness.ledger.row import Scope
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.spend import Spend
-from harness.usage import usage_from
+from harness.usage import usage_of_reply
 
 
 @dataclass(slots=True)
@@ -88,12 +88,9 @@ class Asked:
     """A call in flight: whoever makes it sets `output`; the rest is known once it has ended."""
 
     output: ModelOutput | None = None
+    usage: Usage | None = None
+    """What the provider counted; None when it counted nothing."""
     usd: Decimal | None = None
-
-    @property
-    def usage(self) -> Usage | None:
-        """What the provider counted; None when it counted nothing."""
-        return usage_from(self.output.usage) if self.output else None
 
     @property
     def too_long(self) -> bool:
@@ -118,6 +115,8 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     async with spend.allowance(request.price_ref) if spend else nullcontext():
         with _written_down(request, asked):
             yield asked
+        if asked.output and asked.usage is None:
+            asked.usage = usage_of_reply(asked.output)
         if spend:
             refused = asked.too_long
             asked.usd = Decimal(0) if refused else spend.add(request.price_ref, asked.usage)
@@ -142,8 +141,10 @@ def _written_down(request: Request, asked: Asked) -> Generator[None]:
         raise
     finally:
         IN_FLIGHT.reset(token)
-    took = monotonic() - started
-    journal.outcome(call, outcome_of(asked.output, last_event(span), took, refused=asked.too_long))
+    took, event = monotonic() - started, last_event(span)
+    ended = outcome_of(asked.output, event, took, refused=asked.too_long)
+    asked.usage = ended.usage  # the event may have the provider's own, which says more
+    journal.outcome(call, ended)
 
 
 def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:

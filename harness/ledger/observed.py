@@ -15,7 +15,7 @@ from inspect_ai.log import transcript
 from inspect_ai.model import ModelOutput
 
 from harness.ledger.journal import Outcome
-from harness.usage import usage_from
+from harness.usage import raw_usage, usage_of_reply
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
 """Exceptions that only carry another one: the kind of failure is the other's."""
@@ -48,7 +48,7 @@ def outcome_of(
     response = event.call.response if event and event.call else None
     return Outcome(
         event=event.uuid if event else None,
-        usage=usage_from(output.usage) if output else None,
+        usage=usage_of_reply(output, response) if output else None,
         cache=(event.cache if event else None) or "none",
         served_model=_plain(output.model) if output else None,
         request_id=_request_id(event, response),
@@ -56,7 +56,7 @@ def outcome_of(
         refused=refused,
         latency_s=round(latency_s, 6),
         output_sha256=_digest(output.completion) if output else None,
-        raw_usage=raw_usage(response),
+        raw_usage=_numbers(raw_usage(response, output.metadata if output else None)),
     )
 
 
@@ -101,20 +101,14 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def raw_usage(response: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _numbers(usage: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return a provider's own usage, without anything in it that could be prose."""
-    for name in ("usage", "usage_metadata", "usageMetadata"):
-        found: object = (response or {}).get(name)
-        if isinstance(found, Mapping):
-            return _counts(cast(Mapping[str, Any], found))
-    return None
-
-
-def _counts(usage: Mapping[str, Any]) -> dict[str, Any]:
+    if usage is None:
+        return None
     kept: dict[str, Any] = {}
     for name, value in usage.items():
         if isinstance(value, Mapping):
-            kept[name] = _counts(cast(Mapping[str, Any], value))
+            kept[name] = _numbers(cast(Mapping[str, Any], value))
         elif value is None or isinstance(value, int | float) or _plain(value):
             kept[name] = value
     return {name: value for name, value in kept.items() if _plain(name)}
