@@ -6,11 +6,12 @@ Money is decimal128(38, 18): sums are exact, and what does not fit is refused, n
 
 import ast
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
@@ -110,21 +111,21 @@ def schema_of(record: type) -> Any:
 
 def table_of(record: type, rows: Sequence[Any]) -> Any:
     """Return rows as an Arrow table; UserError for dollars that do not fit."""
-    schema = schema_of(record)
-    arrays = [_array(one, rows) for one in columns_of(record)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    columns = columns_of(record)
+    flat = map(attrgetter(*(one.name for one in columns)), rows)
+    values = list(zip(*flat, strict=True)) or [()] * len(columns)
+    arrays = [_array(one, of_one) for one, of_one in zip(columns, values, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema_of(record))
 
 
-def _array(column: Column, rows: Sequence[Any]) -> Any:
-    name = column.name
-    values: Iterable[Any] = (getattr(row, name) for row in rows)
-    if name in QUOTIENTS:
-        values = (None if one is None else one.quantize(UNIT, ROUND_HALF_EVEN) for one in values)
+def _array(column: Column, values: Sequence[Any]) -> Any:
+    if column.name in QUOTIENTS:
+        values = [None if one is None else one.quantize(UNIT, ROUND_HALF_EVEN) for one in values]
     try:
-        return pa.array(list(values), type=column.type)
+        return pa.array(values, type=column.type)
     except (ValueError, OverflowError) as error:
         raise UserError(
-            f"Column {name} has a value that {column.type} cannot hold exactly ({error}); "
+            f"Column {column.name} has a value that {column.type} cannot hold exactly ({error}); "
             "nothing was rounded: check the rates of the price book."
         ) from error
 

@@ -3,10 +3,12 @@
 Order and content are those of the files, however many processes read them.
 """
 
+import gc
 import multiprocessing
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -43,6 +45,11 @@ class Tables:
 
 def tables_of(files: Files) -> Tables:
     """Read one sitting; UserError for a damaged file."""
+    with _no_collector():
+        return _tables_of(files)
+
+
+def _tables_of(files: Files) -> Tables:
     answers, books = read_answers(files.logs)
     for path in files.journals:
         for head in islice(read_lines(path), 1):
@@ -64,6 +71,18 @@ def read_answers(logs: Sequence[Path]) -> tuple[list[Answered], set[str]]:
             books.add(exam_of(log.header).book)
             answers.extend(answered_in(log))
     return answers, books
+
+
+@contextmanager
+def _no_collector() -> Generator[None]:
+    """Hold Python's collector of cycles: rows have none, and it walks them all, again and again."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def each_of(sittings: Sequence[Files], processes: int | None = None) -> Iterator[Tables]:
