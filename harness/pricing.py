@@ -101,9 +101,13 @@ class Price:
     source: str = ""
     """Where the numbers stand, where the book's own source does not say."""
 
-    def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
-        """Return the rates of a request with so long a prompt, and the tier's name."""
-        found, name = self.base, "base"
+    def rates_for(self, prompt_tokens: int) -> "tuple[Rates | Price, str]":
+        """Return the rates of a request with so long a prompt, and the tier's name.
+
+        Below every tier they are this object's own: a million calls need no million copies.
+        """
+        found: Rates | Price = self
+        name = "base"
         for tier in self.tiers:
             if prompt_tokens > tier.above:
                 found, name = tier.rates, f">{tier.above}"
@@ -173,10 +177,11 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | 
     return Costs(*known, request=price.request, tier=tier) if len(known) == len(parts) else None
 
 
-def _served(rates: Rates, price: Price, service: Service) -> Rates | None:
+def _served(listed: Rates | Price, price: Price, service: Service) -> Rates | Price | None:
     """Return the rates at a service's factor; None when the book has no price for it."""
     if service == "standard":
-        return rates
+        return listed
+    rates = listed.base if isinstance(listed, Price) else listed
     factor = price.services.get(service)
     if factor is None:
         return None
@@ -189,7 +194,7 @@ def _served(rates: Rates, price: Price, service: Service) -> Rates | None:
     return replace(rates, **changed)
 
 
-def _output(usage: Usage, rates: Rates) -> Decimal | None:
+def _output(usage: Usage, rates: Rates | Price) -> Decimal | None:
     if rates.reasoning is None or not usage.output:
         return _part(usage.output, rates.output)
     if usage.reasoning is None:
@@ -214,6 +219,8 @@ def list_cost(usage: Usage, price: Price) -> Decimal | None:
     Which prefixes a provider still has depends on who asked before, so a comparison of systems
     cannot count on it.
     """
+    if not (usage.cache_read or usage.cache_write or usage.orchestration_in_cached):
+        return cost(usage, price)
     uncached = replace(
         usage,
         input=usage.input_total,
