@@ -7,6 +7,9 @@ from typing import Any
 
 def audit_command(args: argparse.Namespace) -> int:
     """Check fourteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    if args.query or args.system or args.epoch is not None:
+        print(_query(args))
+        return 0
     from harness.audit import as_json, as_text, audit
 
     bills = list(_bills(args))
@@ -17,6 +20,19 @@ def audit_command(args: argparse.Namespace) -> int:
     if args.json:
         args.json.write_bytes(as_json(found))
     return 0 if found.ok else 1
+
+
+def _query(args: argparse.Namespace) -> str:
+    """Return one question in full: each step's calls, tokens and dollars, the verdict and why."""
+    from harness.errors import UserError
+    from harness.ledger.detail_text import query_text
+    from harness.ledger.details import Wanted
+
+    if not args.query:
+        raise UserError("--system and --epoch go with --query: name a question, too.")
+    if args.strict or args.invoice or args.json:
+        raise UserError("--query shows one question and audits nothing: leave the rest out.")
+    return query_text(args.dir, Wanted(args.query, args.system, args.epoch))
 
 
 def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
