@@ -123,7 +123,12 @@ def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
 
     UserError when it did, but says something this version does not understand.
     """
-    stored: object = (log.eval.metadata or {}).get(PODIUM)
+    return facts_in(log.eval.metadata, path)
+
+
+def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
+    """Return what `run_facts` does, of the metadata in a log's header."""
+    stored: object = (metadata or {}).get(PODIUM)
     if not isinstance(stored, Mapping) or "system" not in stored:
         return None
     try:

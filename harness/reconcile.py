@@ -14,6 +14,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ModelUsage
 
 from harness.ledger import read_calls
+from harness.ledger.tally import failed, grades, in_table, is_cached
 from harness.records import Call, Usage
 from harness.usage import usage_from
 
@@ -41,7 +42,7 @@ class Difference:
 
 def reconcile(log: EvalLog, path: Path) -> list[Difference]:
     """Return every difference between the ledger of a log and Inspect's totals; [] when equal."""
-    calls = [call for call in read_calls(log, path) if call.usage is not None]
+    calls = [call for call in read_calls(path) if call.usage is not None]
     by_sample: dict[str, list[Call]] = {}
     for call in calls:
         by_sample.setdefault(call.sample, []).append(call)
@@ -103,26 +104,6 @@ def _compare(where: str, pairs: Iterable[_Pair], *, retried: bool = False) -> It
             gone = retried and min(_five(rest)) >= 0
             cause = "attempts not in this log" if gone else "unexplained"
             yield Difference(where, pair.who, cause, rest)
-
-
-def in_table(call: Call) -> bool:
-    """Return whether a call stands in a table's figures per query."""
-    return call.phase == "solve" and call.counted
-
-
-def is_cached(call: Call) -> bool:
-    """Return whether a call of the table was read from a local cache, which Inspect leaves out."""
-    return in_table(call) and not call.billable
-
-
-def grades(call: Call) -> bool:
-    """Return whether a call was made by a grader, which Inspect counts and a table does not."""
-    return call.phase == "score" and call.counted and call.billable
-
-
-def failed(call: Call) -> bool:
-    """Return whether a call belongs to an attempt that failed, which Inspect's run totals count."""
-    return not call.counted and call.billable
 
 
 def _total(calls: Iterable[Call], belongs: Callable[[Call], bool]) -> Usage:

@@ -2,33 +2,45 @@
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
 log that has it, spend is counted from all of them, and a call that several logs repeat counts once.
+Headers are read first, to know which logs belong together; the samples of many logs are read in
+several processes, a sitting at a time (harness/processes.py).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from inspect_ai.log import EvalLog
-
 from harness.errors import UserError
-from harness.ledger import Attempt, attempts_of, distinct, lost_calls
-from harness.logs import RunFacts, age, find_logs, read_log, run_facts
-from harness.records import Call
+from harness.ledger import Attempt, Figures, Spend, read_figures
+from harness.ledger.raw_log import Json, naming, open_log
+from harness.logs import RunFacts, facts_in, find_logs
+from harness.processes import in_processes
+
+Tokens = tuple[int, int, int, int]
+"""Input, cache reads, cache writes, output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """One system that sat one exam: its newest attempts, and every call of all attempts."""
+    """One system that sat one exam: its newest attempts, and the sums of all its calls."""
 
     facts: RunFacts
-    logs: tuple[str, ...]
-    """File names, newest first."""
+    paths: tuple[Path, ...]
+    """Its logs, newest first; `read_calls(*paths)` lists its calls."""
     asked: int
     """(question, epoch) pairs that the run set out to ask."""
     epochs: int
     attempts: tuple[Attempt, ...]
     """One for each pair that was begun, sorted by question and epoch."""
-    calls: tuple[Call, ...]
+    spend: Spend
+    """Every call of all attempts, each once, added up by kind."""
+    told: Mapping[str, Tokens] | None
+    """Inspect's own totals in the newest log, by model; None for a log without totals."""
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """File names, newest first."""
+        return tuple(path.name for path in self.paths)
 
 
 def read_sittings(
@@ -38,63 +50,93 @@ def read_sittings(
 
     UserError for a damaged file, and when no log of podium's is left.
     """
-    groups: dict[object, list[_Read]] = {}
+    groups: dict[object, list[_Head]] = {}
     foreign: list[Path] = []
     for path in find_logs(dirs, recursive):
-        log = read_log(path)
-        facts = run_facts(log, path) if log else None
-        if log is None or facts is None:
+        head = _read_head(path)
+        if head is None:
             foreign.append(path)
-            continue
-        read = _read(log, path, facts)
-        _join(groups, read)
+        else:
+            _join(groups, head)
     if not groups:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
-    once = {id(group): group for group in groups.values()}
-    return tuple(_sitting(group) for group in once.values()), tuple(foreign)
+    once = {id(group): _by_age(group) for group in groups.values()}
+    sat = list(once.values())
+    figures = in_processes(read_figures, [[head.path for head in group] for group in sat])
+    found = (_sitting(group, sums) for group, sums in zip(sat, figures, strict=True))
+    return tuple(found), tuple(foreign)
 
 
-def _join(groups: dict[object, list["_Read"]], read: "_Read") -> None:
+def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
     """Put a log to those of its task and to those of its experiment, which become one group."""
-    same_task = groups.get(read.task, [])
-    same_run = groups.get(read.identity, [])
+    same_task = groups.get(head.task, [])
+    same_run = groups.get(head.identity, [])
     together = same_task if same_task is same_run else [*same_task, *same_run]
-    group = [*together, read]
+    group = [*together, head]
     for member in group:
         groups[member.task] = groups[member.identity] = group
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What is kept of one log file, so that the log itself can be let go."""
+def _by_age(group: Sequence["_Head"]) -> list["_Head"]:
+    return sorted(group, key=lambda head: head.age, reverse=True)
 
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What a log's header says."""
+
+    path: Path
     age: tuple[str, str]
     """Of two logs of one sitting, the greater one is the newer."""
-    name: str
     task: str
     identity: tuple[str, ...]
     """An experiment that grew (a larger limit) may have a new task id, and is the same sitting."""
     facts: RunFacts
     asked: int
     epochs: int
-    attempts: tuple[Attempt, ...]
-    lost: tuple[Call, ...]
+    told: Mapping[str, Tokens] | None
 
 
-def _read(log: EvalLog, path: Path, facts: RunFacts) -> _Read:
-    epochs = log.eval.config.epochs or 1
-    questions = log.eval.dataset.sample_ids or ()
-    return _Read(
-        age=age(log, path),
-        name=path.name,
-        task=log.eval.task_id,
-        identity=(str(path.parent.resolve()), *_identity(facts)),
-        facts=facts,
-        asked=len(questions) * epochs,
-        epochs=epochs,
-        attempts=attempts_of(log, facts, path.name),
-        lost=lost_calls(log, facts, path.name),
-    )
+def _read_head(path: Path) -> _Head | None:
+    """Read a header; None for a log that `podium run` did not write."""
+    with open_log(path) as log, naming(path):
+        about: Json = log.header["eval"]
+        facts = facts_in(about.get("metadata"), path)
+        if facts is None:
+            return None
+        epochs = _part(about, "config").get("epochs") or 1
+        return _Head(
+            path=path,
+            # A regraded log repeats the old one's creation time, and has a later one in its name.
+            age=(about["created"], path.name),
+            task=about["task_id"],
+            identity=(str(path.parent.resolve()), *_identity(facts)),
+            facts=facts,
+            asked=len(_part(about, "dataset").get("sample_ids") or ()) * epochs,
+            epochs=epochs,
+            told=_told(log.header),
+        )
+
+
+def _told(header: Json) -> Mapping[str, Tokens] | None:
+    """Return Inspect's totals, which it writes when a run ends; a killed run has none."""
+    totals: Mapping[str, Json] = _part(_part(header, "stats"), "model_usage")
+    if header.get("status", "started") == "started" and not totals:
+        return None
+    return {
+        model: (
+            usage.get("input_tokens") or 0,
+            usage.get("input_tokens_cache_read") or 0,
+            usage.get("input_tokens_cache_write") or 0,
+            usage.get("output_tokens") or 0,
+        )
+        for model, usage in totals.items()
+    }
+
+
+def _part(data: Json, name: str) -> Json:
+    found: Json | None = data.get(name)
+    return found or {}
 
 
 def _identity(facts: RunFacts) -> tuple[str, ...]:
@@ -105,25 +147,14 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
     return tuple(str(part) for part in (*exam, *system, facts.purpose))
 
 
-def _sitting(reads: Sequence[_Read]) -> Sitting:
-    newest_first = sorted(reads, key=lambda read: read.age, reverse=True)
-    current: dict[tuple[str, int], Attempt] = {}
-    replaced: list[Attempt] = []
-    for attempt in (attempt for read in newest_first for attempt in read.attempts):
-        kept = current.setdefault((attempt.question, attempt.epoch), attempt)
-        if kept is not attempt:
-            replaced.append(attempt)
+def _sitting(newest_first: Sequence[_Head], figures: Figures) -> Sitting:
     newest = newest_first[0]
-    calls = [
-        *(call for attempt in current.values() for call in attempt.calls),
-        *(replace(call, counted=False) for attempt in replaced for call in attempt.calls),
-        *(call for read in newest_first for call in read.lost),
-    ]
     return Sitting(
         facts=newest.facts,
-        logs=tuple(read.name for read in newest_first),
-        asked=max(newest.asked, len(current)),
+        paths=tuple(head.path for head in newest_first),
+        asked=max(newest.asked, len(figures.attempts)),
         epochs=newest.epochs,
-        attempts=tuple(current[pair] for pair in sorted(current)),
-        calls=distinct(calls),
+        attempts=figures.attempts,
+        spend=figures.spend,
+        told=newest.told,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 
+from harness.ledger.tally import total
 from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
@@ -200,13 +201,13 @@ def _spend(sittings: Sequence[Sitting]) -> str:
     all_paid: Decimal | None = Decimal(0)
     for sitting in sorted(sittings, key=_spend_order):
         facts, totals = sitting.facts, system_totals(sitting)
-        would_be = [call.usd for call in sitting.calls if call.phase == "solve"]
-        known = [part for part in would_be if part is not None]
-        whole = sum(known, Decimal(0)) if len(known) == len(would_be) else None
+        spend = sitting.spend
+        calls = total(spend.values()).calls
+        whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = _paid(totals, facts)
         exam = f"{facts.suite} ({facts.split}){put(facts.prompt)}"
         cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
-        cells += [str(len(sitting.calls)), usd(whole), paid, usd(totals.usd_grading)]
+        cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(_line(cells))
         all_would_be, all_paid = _plus(all_would_be, whole), _plus(all_paid, totals.usd_spent)
     lines.append(_line(["in all", *[""] * 4, usd(all_would_be), usd(all_paid), ""]))

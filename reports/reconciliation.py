@@ -1,34 +1,27 @@
 """Our token counts against Inspect's own totals, from log headers alone: a line per exam and label.
 
-harness/reconcile.py compares one log sample by sample and model by model; that needs every event
-again. Here Inspect's totals of the newest log of each sitting are enough, so a report stays quick.
+`podium audit` compares a run call by call. Here Inspect's totals in the newest log of each sitting
+are enough, so a report stays quick.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from inspect_ai.log import EvalLog, read_eval_log
-from inspect_ai.model import ModelUsage
+from harness.ledger import Kind, Spend, Tally
+from harness.ledger.tally import failed, grades, in_table, is_cached, total
+from harness.reconcile import Cause
+from harness.sittings import Sitting, Tokens
 
-from harness.logs import find_logs
-from harness.reconcile import Cause, failed, grades, in_table, is_cached
-from harness.records import Call
-from harness.sittings import Sitting
-
-Tokens = tuple[int, int, int, int]
-"""Input, cache reads, cache writes, output."""
 NOTHING: Tokens = (0, 0, 0, 0)
 Gap = tuple[Cause, Tokens]
 """A cause, and Inspect's tokens less the table's."""
 
 
-def reconciliation(sittings: Sequence[Sitting], dirs: Sequence[Path]) -> tuple[str, ...]:
+def reconciliation(sittings: Sequence[Sitting]) -> tuple[str, ...]:
     """Return one sentence per exam, label and purpose."""
-    paths = {path.name: path for path in find_logs(dirs)}
     groups: dict[str, list[Sitting]] = {}
     for sitting in sorted(sittings, key=_title):
         groups.setdefault(_title(sitting), []).append(sitting)
-    return tuple(f"{title}: {_sentence(group, paths)}" for title, group in groups.items())
+    return tuple(f"{title}: {_sentence(group)}" for title, group in groups.items())
 
 
 def _title(sitting: Sitting) -> str:
@@ -37,50 +30,42 @@ def _title(sitting: Sitting) -> str:
     return f"{facts.suite} ({facts.split}), {facts.label}{choosing}"
 
 
-def _sentence(sittings: Sequence[Sitting], paths: Mapping[str, Path]) -> str:
-    headers = [read_eval_log(str(paths[one.logs[0]]), header_only=True) for one in sittings]
-    pairs = list(zip(sittings, headers, strict=True))
-    summed = [(one, header) for one, header in pairs if _has_totals(header)]
-    calls = [call for one, _ in summed for call in one.calls if in_table(call)]
-    gaps = _by_cause(gap for one, header in summed for gap in _gaps(one, header))
-    compared = f"{len(calls):,} calls, {_tokens(_total(calls))}; {_said(gaps)}"
-    missing = len(pairs) - len(summed)
+def _sentence(sittings: Sequence[Sitting]) -> str:
+    summed = [(one.spend, one.told) for one in sittings if one.told is not None]
+    shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
+    gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
+    compared = f"{shown.calls:,} calls, {_tokens(_four(shown))}; {_said(gaps)}"
+    missing = len(sittings) - len(summed)
     unfinished = f"not compared: unfinished logs without totals: {missing}."
     parts = ([compared] if summed else []) + ([unfinished] if missing else [])
     return " ".join(parts)
 
 
-def _has_totals(header: EvalLog) -> bool:
-    """Inspect writes its totals when a run ends; a killed run has none."""
-    return header.status != "started" or bool(header.stats.model_usage)
-
-
-def _gaps(sitting: Sitting, header: EvalLog) -> list[Gap]:
+def _gaps(spend: Spend, told: Mapping[str, Tokens]) -> list[Gap]:
     """Return Inspect's tokens less the table's, model by model, split by cause."""
-    theirs = header.stats.model_usage
+    again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
-    for name in sorted({*theirs, *(call.model for call in sitting.calls)}):
-        ours = [call for call in sitting.calls if call.model == name]
-        gaps += _split(_told(theirs.get(name)), ours, sitting)
+    for name in sorted({*told, *(kind.model for kind in spend)}):
+        ours = {kind: tally for kind, tally in spend.items() if kind.model == name}
+        gaps += _split(told.get(name, NOTHING), ours, repeated=again)
     return gaps
 
 
-def _split(theirs: Tokens, ours: Sequence[Call], sitting: Sitting) -> list[Gap]:
-    again = [call for call in ours if failed(call)]
-    cached = _less(NOTHING, _total(filter(is_cached, ours)))
-    graded = _total(filter(grades, ours))
-    rest = _less(_less(_less(theirs, _total(filter(in_table, ours))), cached), graded)
+def _split(theirs: Tokens, ours: Spend, *, repeated: bool) -> list[Gap]:
+    again = _total(ours, failed)
+    cached = _less(NOTHING, _total(ours, is_cached))
+    graded = _total(ours, grades)
+    rest = _less(_less(_less(theirs, _total(ours, in_table)), cached), graded)
     # After a kill, the totals of the next log start anew: they lack attempts made again in full.
-    older = _total(call for call in again if call.log != sitting.logs[0])
-    lost = _less(_total(again), rest)
-    known = rest if _is_part(lost, older) else _total(again)
+    older = _total(ours, lambda kind: failed(kind) and not kind.newest)
+    lost = _less(again, rest)
+    known = rest if _is_part(lost, older) else again
     gaps: list[Gap] = [
         ("cache reads", cached),
         ("score-phase calls", graded),
         ("failed attempts", known),
     ]
     rest = _less(rest, known)
-    repeated = any(not call.counted for call in sitting.calls)
     gone = repeated and min(rest) >= 0
     return [*gaps, ("attempts not in this log" if gone else "unexplained", rest)]
 
@@ -123,21 +108,13 @@ def _tokens(tokens: Tokens) -> str:
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
-def _told(usage: ModelUsage | None) -> Tokens:
-    """Return one of Inspect's totals; a model it does not list was told to use nothing."""
-    if usage is None:
-        return NOTHING
-    read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
-    return (usage.input_tokens, read, written, usage.output_tokens)
-
-
-def _total(calls: Iterable[Call]) -> Tokens:
+def _total(spend: Spend, belongs: Callable[[Kind], bool]) -> Tokens:
     """Add up calls; one that reported no usage is in neither of the totals compared."""
-    total = NOTHING
-    for used in (call.usage for call in calls):
-        if used is not None:
-            total = _plus(total, (used.input, used.cache_read, used.cache_write, used.output))
-    return total
+    return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
+
+
+def _four(tally: Tally) -> Tokens:
+    return (tally.input, tally.cache_read, tally.cache_write, tally.output)
 
 
 def _plus(left: Tokens, right: Tokens) -> Tokens:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.ledger.tally import total
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.breakdown import Comparison, Part, compare
@@ -68,7 +69,7 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
             "There are only logs of choosing a system, none of an exam; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    checks = reconciliation(sittings, dirs)
+    checks = reconciliation(sittings)
     files = _write(
         out,
         {
@@ -156,11 +157,11 @@ def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
             by_suite.setdefault(sitting.facts.suite, []).append(sitting)
     lines: list[str] = []
     for suite, chosen in sorted(by_suite.items()):
-        calls = [call for sitting in chosen for call in sitting.calls]
-        would_be = _total([call.usd for call in calls])
+        whole = total(tally for sitting in chosen for tally in sitting.spend.values())
+        would_be = _total([whole.listed])
         paid = _total([system_totals(sitting).usd_spent for sitting in chosen])
         lines.append(
-            f"Not in the table: choosing the best single worker on {suite} ({len(calls)} calls, "
+            f"Not in the table: choosing the best single worker on {suite} ({whole.calls} calls, "
             f"would-be USD {would_be}, paid USD {paid})"
         )
     return tuple(lines)

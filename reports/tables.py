@@ -223,7 +223,7 @@ def _at(passed: Sequence[PassAt], k: int) -> float | None:
 def _described(sitting: Sitting, totals: SystemTotals) -> Row:
     """Return a row's identity and counts, its figures unknown."""
     facts = sitting.facts
-    called = sorted({call.role for call in sitting.calls} & facts.workers.keys())
+    called = sorted({kind.role for kind in sitting.spend} & facts.workers.keys())
     solving = [role for role in called if role != GRADER]
     return Row(
         suite=facts.suite,

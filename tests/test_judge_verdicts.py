@@ -111,7 +111,7 @@ def test_no_judges_reply_takes_long_to_read(text: str) -> None:
 def test_a_judge_is_no_systems_cost(tmp_path: Path) -> None:
     log_dir = sat(tmp_path, Judge())
     path = max(log_dir.glob("*.eval"))
-    calls = read_calls(read_eval_log(str(path)), path)
+    calls = read_calls(path)
     assert {(call.role, call.phase) for call in calls} == {("pupil", "solve"), ("grader", "score")}
     (sitting,), _ = read_sittings([log_dir])
     totals = system_totals(sitting)

@@ -8,14 +8,13 @@ from reported import EXAM, report
 from runs import Crew, failing_on, number, sit, steps
 from scripted import Heard
 
-from harness.records import Call, Usage
-from harness.sittings import Sitting, read_sittings
+from harness.sittings import read_sittings
 from reports.reconciliation import reconciliation
 
 
 def lines_of(logs: Path) -> tuple[str, ...]:
     sittings, _ = read_sittings([logs])
-    return reconciliation(sittings, [logs])
+    return reconciliation(sittings)
 
 
 def test_the_table_ends_with_our_totals_against_those_of_inspect(tmp_path: Path) -> None:
@@ -73,9 +72,11 @@ def test_an_attempt_that_a_later_log_made_again_in_full_is_in_neither_total(tmp_
     sit(tmp_path / "two", "single:sage", seed=1)
     (older,) = read_sittings([tmp_path / "one"])[0]
     (newer,) = read_sittings([tmp_path / "two"])[0]
-    replaced = tuple(replace(call, counted=False) for call in older.calls)
-    both = replace(newer, calls=(*newer.calls, *replaced), logs=(*newer.logs, *older.logs))
-    (line,) = reconciliation([both], [tmp_path])
+    replaced = {
+        kind._replace(counted=False, newest=False): sums for kind, sums in older.spend.items()
+    }
+    both = replace(newer, spend={**newer.spend, **replaced})
+    (line,) = reconciliation([both])
     assert (
         line == "numbers (eval), live: 4 calls, 8 tokens in, 4 out; equal to Inspect's own totals."
     )
@@ -92,11 +93,7 @@ def test_a_killed_run_has_no_totals_to_compare_with(tmp_path: Path) -> None:
 def test_what_no_cause_explains_is_called_unexplained(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage")
     (sitting,) = read_sittings([tmp_path])[0]
-    first, *rest = sitting.calls
-    doubled = replace(first, usage=Usage(input=5, output=7))
-    (line,) = reconciliation([with_calls(sitting, doubled, *rest)], [tmp_path])
+    ((kind, sums),) = sitting.spend.items()
+    more = replace(sums, input=sums.input + 3, output=sums.output + 6)
+    (line,) = reconciliation([replace(sitting, spend={kind: more})])
     assert line.endswith("UNEXPLAINED: they differ by 3 tokens in, 6 out.")
-
-
-def with_calls(sitting: Sitting, *calls: Call) -> Sitting:
-    return replace(sitting, calls=calls)

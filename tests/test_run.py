@@ -16,7 +16,7 @@ from toy import Toy, calls, toy_pool, toy_run
 from harness.errors import UserError
 from harness.eval_set import mean_score
 from harness.experiment import read_experiment
-from harness.ledger import IN_FLIGHT, spent_in
+from harness.ledger import IN_FLIGHT, read_calls, spent_in
 from harness.sittings import read_sittings
 from harness.totals import system_totals
 
@@ -94,7 +94,7 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     Path(f"{log_dir}.slow").unlink()
     subprocess.run(command, check=True)
     ((sitting,), _) = read_sittings([log_dir])
-    lost = [call for call in sitting.calls if call.error == IN_FLIGHT]
+    lost = [call for call in read_calls(*sitting.paths) if call.error == IN_FLIGHT]
     assert len(lost) == begun - finished > 0
     assert all(call.usage is None and not call.counted for call in lost)
     found = system_totals(sitting)

@@ -1,32 +1,28 @@
 """The ledger: one row per attempt to call a model, from what pools wrote down and from logs.
 
 Read `row.py` first (what a row says), then `journal.py` (what is written down before and after
-every call), `raw_log.py` and `attempts.py` (what Inspect's logs say of the same calls). Prices are
-harness/pricing.py; whether the two records agree is harness/audit/.
+every call), `raw_log.py`, `events.py` and `attempts.py` (what Inspect's logs say of the same
+calls). Prices are harness/pricing.py; whether the two records agree is harness/audit/.
 """
 
-from harness.ledger.attempts import (
-    GROUPINGS,
-    IN_FLIGHT,
-    Attempt,
-    Phase,
-    attempts_of,
-    distinct,
-    lost_calls,
-    model_events,
-    read_calls,
-    spent_in,
-)
+from harness.ledger.attempts import GROUPINGS, Attempt, Figures, read_calls, read_figures
+from harness.ledger.events import IN_FLIGHT, CallEvent, Phase, calls_in
+from harness.ledger.spent import spent_in
+from harness.ledger.tally import Kind, QueryTotals, Spend, Tally
 
 __all__ = [
     "GROUPINGS",
     "IN_FLIGHT",
     "Attempt",
+    "CallEvent",
+    "Figures",
+    "Kind",
     "Phase",
-    "attempts_of",
-    "distinct",
-    "lost_calls",
-    "model_events",
+    "QueryTotals",
+    "Spend",
+    "Tally",
+    "calls_in",
     "read_calls",
+    "read_figures",
     "spent_in",
 ]

@@ -1,48 +1,38 @@
-"""The ledger: one row per model call, and what each question got, read from Inspect logs alone.
+"""What each question got, and what all calls of a sitting come to, read from Inspect logs alone.
 
-Rows come from model events and are told apart by event uuid, because Inspect's own totals leave out
-cache reads and failed attempts (harness/reconcile.py names each difference). This file reads one
-log at a time; harness/sittings.py puts the logs of a resumed run together.
+Calls are told apart by event uuid, because the logs of a resumed run repeat each other, and
+Inspect's own totals leave out cache reads and failed attempts. Logs are read raw and one sample at
+a time, newest log first; calls are added up as they pass (harness/ledger/tally.py). What is in one
+event is harness/ledger/events.py; which logs make a sitting is harness/sittings.py.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from inspect_ai.event import (
-    Event,
-    EventTreeSpan,
-    ModelEvent,
-    SpanBeginEvent,
-    SpanEndEvent,
-    event_tree,
-)
-from inspect_ai.log import EvalLog, EvalSample
-from inspect_ai.scorer import Score
+from inspect_ai.model import GenerateConfig
 
 from harness.errors import UserError
-from harness.logs import RunFacts, read_log, run_facts
+from harness.ledger.events import IN_FLIGHT, CallEvent, events_of, lost_in, solver_seconds
+from harness.ledger.raw_log import Json, naming, open_log
+from harness.ledger.tally import Kind, Money, QueryTotals, Spend, Tally, priced, query_totals
+from harness.logs import RunFacts, WorkerFacts, facts_in
 from harness.prices import Book, book_from_json
-from harness.pricing import cost
+from harness.pricing import Price, Service
 from harness.private import said
-from harness.records import EMPTY, PODIUM, Call
-from harness.usage import usage_from
-
-Phase = Literal["solve", "score"]
+from harness.records import PODIUM, Call
+from harness.service import service_of
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks an exam down, in this order."""
-
-IN_FLIGHT = "in flight when the run was stopped"
-"""The error of a call that a killed run left behind: what was billed for it is unknown."""
+NOTHING: Json = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One (question, epoch) pair as its newest log left it: verdict, shape of the work, calls."""
+    """One (question, epoch) pair as its newest log left it: verdict, shape of the work, tokens."""
 
     question: str
     epoch: int
@@ -60,14 +50,15 @@ class Attempt:
     stopped: str | None
     latency_s: float | None
     """Wall time of the solver, as measured in this run."""
-    calls: tuple[Call, ...]
+    totals: QueryTotals
+    """What its calls come to."""
     official: float | None = None
     """The published evaluator's verdict, where the suite gives one beside its own."""
     fragile: bool = False
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
     """True when the question is known to be faulty."""
-    groups: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    groups: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the question belongs to, e.g. its difficulty; one of `GROUPINGS` to a key."""
 
     @property
@@ -76,202 +67,218 @@ class Attempt:
         return self.value is not None
 
 
-def attempts_of(log: EvalLog, facts: RunFacts, name: str) -> tuple[Attempt, ...]:
-    """Return what each sample of a log got, with its calls; `name` is the log's file name."""
-    writer = _Writer(facts, book_from_json(facts.prices), name)
-    return tuple(writer.attempt(sample) for sample in log.samples or [])
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the logs of a sitting come to."""
+
+    attempts: tuple[Attempt, ...]
+    """One for each pair that was begun, sorted by question and epoch."""
+    spend: Spend
+    """Every call of all attempts once, by kind."""
 
 
-def lost_calls(log: EvalLog, facts: RunFacts, name: str) -> tuple[Call, ...]:
-    """Return what a log keeps of attempts that failed and were made again within the run.
+def read_figures(paths: Sequence[Path]) -> Figures:
+    """Read the logs of one sitting, newest first; each pair counts as the newest log has it.
 
-    Inspect keeps only the events from an attempt's last model call on: earlier calls are gone.
+    UserError for a damaged log, and for one that `podium run` did not write.
     """
-    writer = _Writer(facts, book_from_json(facts.prices), name)
-    return tuple(call for sample in log.samples or [] for call in writer.lost(sample))
+    attempts: dict[tuple[str, int], Attempt] = {}
+    spend: dict[Kind, Tally] = {}
+    seen: set[str] = set()
+    for entry in entries(paths):
+        with naming(entry.about.path):
+            paid = [(call, entry.about.money(call)) for call in entry.calls]
+            attempt = _attempt(entry, query_totals(paid)) if entry.current else None
+            counted = attempt is not None and attempt.graded
+            for call, money in paid:
+                if call.id not in seen:
+                    kind = _kind(entry, call, counted)
+                    spend.setdefault(kind, Tally()).add(call, money)
+                    _see(seen, call)
+        if attempt:
+            attempts[attempt.question, attempt.epoch] = attempt
+    return Figures(tuple(attempts[pair] for pair in sorted(attempts)), spend)
 
 
-def read_calls(log: EvalLog, path: Path) -> tuple[Call, ...]:
-    """Return the ledger of one log, each call once; UserError when podium did not write it."""
-    facts = run_facts(log, path)
+def read_calls(*paths: Path) -> tuple[Call, ...]:
+    """Return every call in the logs of one sitting (newest first) once; in detail, unlike figures.
+
+    UserError as `read_figures` raises it.
+    """
+    calls: list[Call] = []
+    seen: set[str] = set()
+    for entry in entries(paths):
+        with naming(entry.about.path):
+            counted = entry.current and verdict(entry.sample) is not None
+            for call in entry.calls:
+                if call.id not in seen:
+                    calls.append(_record(entry, call, counted))
+                    _see(seen, call)
+    return tuple(calls)
+
+
+def _see(seen: set[str], call: CallEvent) -> None:
+    if call.id:  # events of very old logs have no uuid, and are no copies of each other
+        seen.add(call.id)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a log says of all its samples."""
+
+    path: Path
+    facts: RunFacts
+    book: Book
+    served: Mapping[str, tuple[Price | None, Service]]
+    """The price of each worker, and how it is served."""
+
+    def money(self, call: CallEvent) -> Money:
+        """Return what a call costs at the book in the log."""
+        if found := self.served.get(call.role):
+            return priced(call, *found)
+        return priced(call, self.book.prices.get(call.model), "standard")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The calls of one attempt at a sample."""
+
+    about: About
+    sample: Json
+    """Of an attempt that was made again, its names alone."""
+    calls: tuple[CallEvent, ...]
+    current: bool
+    """True in the newest log that has the pair."""
+    newest: bool
+    """True for the newest log of all."""
+
+
+def entries(paths: Sequence[Path]) -> Iterator[Entry]:
+    """Yield the samples of some logs, newest log first; at last what is left of failed attempts."""
+    pairs: set[tuple[str, int]] = set()
+    lost: list[Entry] = []
+    for path in paths:
+        with open_log(path) as log:
+            about, newest = about_log(log.header, path), path == paths[0]
+            for sample in log.samples():
+                with naming(path):
+                    pair = (str(sample["id"]), sample["epoch"])
+                    calls, gone = tuple(events_of(sample)), tuple(lost_in(sample))
+                    names = {name: sample.get(name) for name in ("id", "epoch", "uuid")}
+                if gone:
+                    lost.append(Entry(about, names, gone, current=False, newest=newest))
+                yield Entry(about, sample, calls, pair not in pairs, newest)
+                pairs.add(pair)
+    yield from lost
+
+
+def about_log(header: Json, path: Path) -> About:
+    """Return what a log's header says of its run; UserError when podium did not write it."""
+    with naming(path):
+        facts = facts_in(header["eval"].get("metadata"), path)
     if facts is None:
         raise UserError(
             f"{path} was not written by `podium run`: it names no system and no prices."
         )
-    made = [call for attempt in attempts_of(log, facts, path.name) for call in attempt.calls]
-    return distinct([*made, *lost_calls(log, facts, path.name)])
+    book = book_from_json(facts.prices)
+    served: dict[str, tuple[Price | None, Service]] = {
+        name: (book.prices.get(worker.price), _service(worker))
+        for name, worker in facts.workers.items()
+    }
+    return About(path, facts, book, served)
 
 
-def spent_in(log_dir: Path) -> Decimal:
-    """Return the would-be dollars of all attempts logged below a directory, for a spending limit.
-
-    0 when there is no log yet. A call that failed or was cut off may have been billed, so it counts
-    as the dearest call of its worker. UserError names a worker whose replies have no price.
-    """
-    logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else []
-    calls: list[Call] = []
-    for path in logs:
-        log = read_log(path)
-        if log and run_facts(log, path):
-            calls.extend(read_calls(log, path))
-    billed = [call for call in distinct(calls) if call.billable]
-    dearest: dict[str, Decimal] = {}
-    for call in billed:
-        if call.usd is not None:
-            dearest[call.role] = max(call.usd, dearest.get(call.role, Decimal(0)))
-        elif call.error is None:
-            raise UserError(
-                f"Calls of {call.role!r} in {call.log} have no price, so --max-usd cannot hold: "
-                "leave it out, or start in another --log-dir with a price book that has the worker."
-            )
-    assumed = (dearest.get(call.role, Decimal(0)) for call in billed if call.usd is None)
-    return sum((call.usd for call in billed if call.usd is not None), Decimal(0)) + sum(assumed)
+def _service(worker: WorkerFacts) -> Service:
+    # One that no book knows has no price: pricing finds no factor for it.
+    config = GenerateConfig.model_validate(worker.config)
+    return cast(Service, service_of(config, worker.args))
 
 
-def distinct(calls: Iterable[Call]) -> tuple[Call, ...]:
-    """Return each call once; the first copy wins, so the caller orders the best-known first."""
-    kept: dict[str, Call] = {}
-    for call in calls:
-        kept.setdefault(call.id, call)
-    return tuple(kept.values())
+def _kind(entry: Entry, call: CallEvent, counted: bool) -> Kind:
+    billable = call.cache != "read"
+    return Kind(entry.newest, call.role, call.model, call.phase, counted, billable)
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """Writes ledger rows for the samples of one log."""
-
-    facts: RunFacts
-    book: Book
-    log: str
-
-    def attempt(self, sample: EvalSample) -> Attempt:
-        score = (sample.scores or {}).get(PODIUM)
-        value = None if sample.error or score is None else _verdict(score)
-        shape: dict[str, Any] = sample.metadata.get(PODIUM) or {}
-        found: dict[str, Any] = (score.metadata if score else None) or {}
-        shown = self.facts.publishable
-        return Attempt(
-            question=str(sample.id),
-            epoch=sample.epoch,
-            sample=sample.uuid or "",
-            value=value,
-            reason="" if value is not None else said(_why_unscored(sample), shown),
-            parsed=bool(found.get("parsed", True)),
-            kind=str(sample.metadata.get("kind", "")),
-            topic=str(sample.metadata.get("topic", "")),
-            steps=shape.get("steps"),
-            depth=shape.get("depth"),
-            stopped=shape.get("stopped"),
-            latency_s=_solver_seconds(sample),
-            calls=tuple(self.calls(sample, sample.events, counted=value is not None)),
-            official=None if found.get("official") is None else float(found["official"]),
-            fragile=bool(found.get("fragile")),
-            erratum=bool(found.get("errata")),
-            groups=_groups(sample, found),
-        )
-
-    def lost(self, sample: EvalSample) -> Iterator[Call]:
-        """Yield what is left of attempts that failed and were made again within the run."""
-        for failure in sample.error_retries or []:
-            yield from self.calls(sample, failure.events or [], counted=False)
-
-    def calls(
-        self, sample: EvalSample, events: Sequence[Event], *, counted: bool
-    ) -> Iterator[Call]:
-        for phase, step, event in model_events(events):
-            # A sample without an error may still be running: its pending calls are not over.
-            if not event.pending or sample.error is not None:
-                yield self.call(sample, (phase, step), event, counted)
-
-    def call(
-        self, sample: EvalSample, place: tuple[Phase, str | None], event: ModelEvent, counted: bool
-    ) -> Call:
-        role = event.role or event.model
-        worker = self.facts.workers.get(role)
-        price = self.book.prices.get(worker.price if worker else event.model)
-        usage = usage_from(event.output.usage)
-        usd = cost(usage, price) if usage is not None and price is not None else None
-        return Call(
-            id=event.uuid or "",
-            log=self.log,
-            suite=self.facts.suite,
-            system=self.facts.system,
-            question=str(sample.id),
-            epoch=sample.epoch,
-            sample=sample.uuid or "",
-            role=role,
-            model=event.model,
-            phase=place[0],
-            step=place[1],
-            usage=usage,
-            usd=usd,
-            billable=event.cache != "read",
-            latency_s=_call_seconds(event),
-            started=event.timestamp.isoformat(),
-            retries=event.retries or 0,
-            error=IN_FLIGHT
-            if event.pending
-            else said(event.error or "", self.facts.publishable) or None,
-            counted=counted,
-        )
+def _attempt(entry: Entry, totals: QueryTotals) -> Attempt:
+    sample, metadata = entry.sample, entry.sample.get("metadata") or NOTHING
+    score = _score(sample)
+    found: Json = score.get("metadata") or NOTHING
+    shape: Json = metadata.get(PODIUM) or NOTHING
+    value = verdict(sample)
+    return Attempt(
+        question=str(sample["id"]),
+        epoch=sample["epoch"],
+        sample=sample.get("uuid") or "",
+        value=value,
+        reason="" if value is not None else said(_why_unscored(sample), _shown(entry)),
+        parsed=bool(found.get("parsed", True)),
+        kind=str(metadata.get("kind", "")),
+        topic=str(metadata.get("topic", "")),
+        steps=shape.get("steps"),
+        depth=shape.get("depth"),
+        stopped=shape.get("stopped"),
+        latency_s=solver_seconds(sample),
+        totals=totals,
+        official=None if found.get("official") is None else float(found["official"]),
+        fragile=bool(found.get("fragile")),
+        erratum=bool(found.get("errata")),
+        groups=_groups(metadata, found),
+    )
 
 
-def model_events(events: Sequence[Event]) -> Iterator[tuple[Phase, str | None, ModelEvent]]:
-    """Yield every model call with its phase and the innermost workflow step around it."""
+def _record(entry: Entry, call: CallEvent, counted: bool) -> Call:
+    facts, error = entry.about.facts, said(call.error or "", _shown(entry)) or None
+    return Call(
+        id=call.id,
+        log=entry.about.path.name,
+        suite=facts.suite,
+        system=facts.system,
+        question=str(entry.sample["id"]),
+        epoch=cast(int, entry.sample["epoch"]),
+        sample=entry.sample.get("uuid") or "",
+        role=call.role,
+        model=call.model,
+        phase=call.phase,
+        step=call.step,
+        usage=call.usage,
+        usd=entry.about.money(call)[0],
+        billable=call.cache != "read",
+        latency_s=call.latency_s,
+        started=call.started,
+        retries=call.retries,
+        error=IN_FLIGHT if call.pending else error,
+        counted=counted,
+    )
 
-    def walk(
-        nodes: Iterable[EventTreeSpan | Event], phase: Phase, step: str | None
-    ) -> Iterator[tuple[Phase, str | None, ModelEvent]]:
-        for node in nodes:
-            if isinstance(node, EventTreeSpan):
-                inner = node.name if node.type == "workflow_step" else step
-                top: Phase = "score" if node.name == "scorers" else phase
-                yield from walk(node.children, top, inner)
-            elif isinstance(node, ModelEvent):
-                yield phase, step, node
 
-    yield from walk(event_tree(_whole(events)), "solve", None)
+def _shown(entry: Entry) -> bool:
+    return entry.about.facts.publishable
 
 
-def _whole(events: Sequence[Event]) -> list[Event]:
-    """Return events without the ends of spans whose beginning an interrupted sample has lost."""
-    begun = {event.id for event in events if isinstance(event, SpanBeginEvent)}
-    return [one for one in events if not isinstance(one, SpanEndEvent) or one.id in begun]
+def _score(sample: Json) -> Json:
+    return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
 
 
-def _verdict(score: Score) -> float | None:
-    """Return the number of a score; Inspect writes "unscored" as not-a-number."""
-    value = score.value
-    if not isinstance(value, int | float) or isnan(value):
+def verdict(sample: Json) -> float | None:
+    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
+    value = _score(sample).get("value")
+    if sample.get("error") or not isinstance(value, int | float) or isnan(value):
         return None
     return float(value)
 
 
-def _groups(sample: EvalSample, said: Mapping[str, Any]) -> Mapping[str, str]:
+def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
     """Return what a question belongs to, from its grade or from its own facts."""
-    question: object = sample.metadata.get("question")
-    own = cast(Mapping[str, Any], question) if isinstance(question, dict) else EMPTY
-    found = {name: said.get(name) or own.get(name) for name in GROUPINGS}
-    return {name: str(value) for name, value in found.items() if value}
+    question: object = metadata.get("question")
+    own = cast(Json, question) if isinstance(question, dict) else NOTHING
+    named = {name: found.get(name) or own.get(name) for name in GROUPINGS}
+    return {name: str(value) for name, value in named.items() if value}
 
 
-def _why_unscored(sample: EvalSample) -> str:
-    if sample.error:
-        return sample.error.message
-    score = (sample.scores or {}).get(PODIUM)
-    if score is None:
+def _why_unscored(sample: Json) -> str:
+    if sample.get("error"):
+        return sample["error"]["message"]
+    score = _score(sample)
+    if not score:
         return "no score in the log"
-    return score.explanation or str(score.reason or "unscored")
-
-
-def _call_seconds(event: ModelEvent) -> float:
-    if event.completed:
-        return (event.completed - event.timestamp).total_seconds()
-    return nan if event.working_time is None else event.working_time
-
-
-def _solver_seconds(sample: EvalSample) -> float | None:
-    for node in event_tree(_whole(sample.events)):
-        if isinstance(node, EventTreeSpan) and node.name == "solvers" and node.end:
-            return (node.end.timestamp - node.begin.timestamp).total_seconds()
-    return None
+    return score.get("explanation") or str(score.get("reason") or "unscored")

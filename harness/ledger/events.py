@@ -68,6 +68,11 @@ class CallEvent:
     """The provider's own usage, where the log kept its response."""
 
     @property
+    def refused(self) -> bool:
+        """Say whether the provider refused the request for its length: nothing was generated."""
+        return self.stop == "model_length" and not (self.usage and self.usage.output)
+
+    @property
     def latency_s(self) -> float:
         """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
         if self.completed:

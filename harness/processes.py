@@ -1,0 +1,83 @@
+"""Work on many files in as many processes as there are cores, with a line that says how far it is.
+
+Small work is done in this process: starting another one takes longer than to read some logs.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+MOST = 8
+"""Processes, each of which takes some 150 MiB before it reads anything."""
+LARGE = 32 << 20
+"""Bytes of files from which on other processes are started."""
+
+
+Result = TypeVar("Result")
+
+
+def in_processes(
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]]
+) -> list[Result]:
+    """Return what `work` makes of each group of files, in order; raises what it raises.
+
+    `work` must be a function that another process can import, and its results such as can be sent.
+    """
+    return list(each_in_processes(work, groups))
+
+
+def each_in_processes(
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]]
+) -> Iterator[Result]:
+    """Yield what `in_processes` returns, one by one."""
+    size = sum(path.stat().st_size for group in groups for path in group)
+    workers = min(os.cpu_count() or 1, len(groups), MOST)
+    if size < LARGE or workers < 2 or parent_process():
+        yield from map(work, groups)
+        return
+    with _pool(workers) as pool:
+        yield from _shown(
+            pool.map(work, groups, chunksize=_chunk(len(groups), workers)), len(groups)
+        )
+
+
+def _chunk(groups: int, workers: int) -> int:
+    """Return how many groups are handed out at once: few, so that no process waits for another."""
+    return max(1, min(8, groups // (workers * 8)))
+
+
+@contextmanager
+def _pool(workers: int) -> Generator[ProcessPoolExecutor]:
+    """Open worker processes; when the work is stopped, theirs is given up."""
+    # Ctrl-C reaches the whole group: workers are to end without a word, the parent says it.
+    silent = (signal.SIGINT, signal.SIG_DFL)
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=silent)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
+    """Yield results, and on a terminal show how many there are."""
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(file=sys.stderr)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        line = bar.add_task("reading", total=total)
+        for result in results:
+            bar.advance(line)
+            yield result
