@@ -209,6 +209,12 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         help="as the benchmark's authors ask, or as the Conductor paper did where known (official)",
     )
     run.add_argument("--max-usd", type=dollars, help="stop cleanly before spending more than this")
+    run.add_argument(
+        "--max-usd-per-query",
+        type=dollars,
+        metavar="USD",
+        help="leave a question unanswered whose next call could cost it more than this",
+    )
     box_arguments(run)
     run.add_argument(
         "--time-scale",

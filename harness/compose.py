@@ -63,6 +63,7 @@ class Request:
     prompt: Prompt | None = None
     time_scale: float | None = None
     max_usd: Decimal | None = None
+    max_usd_per_query: Decimal | None = None
     box: str | None = None
     max_sandboxes: int | None = None
     """Programs that run at once; None is the number of cores."""

@@ -5,6 +5,7 @@
     |- WorkerError     we failed: a worker gave no reply; the sample stays unscored with this reason
     |  `- CassetteMiss   a recorded pool was asked for a reply that nobody recorded
     |- SpendLimit      the run's own dollar limit was reached; stop cleanly, resume later
+    |  `- QuestionLimit  a question's own limit was reached; the others go on
     `- TooManyMasked   too many rewards have no value: what would be learned is noise, so stop
 
 A *model's* failure (no answer, a malformed plan, wrong code) is never an exception: it is a value.
@@ -30,6 +31,10 @@ class CassetteMiss(WorkerError):
 
 class SpendLimit(PodiumError):
     """The run reached `--max-usd`; nothing was lost and the same command resumes it."""
+
+
+class QuestionLimit(SpendLimit):
+    """A question reached `--max-usd-per-query`; it stays unscored, and other questions go on."""
 
 
 class TooManyMasked(PodiumError):

@@ -35,6 +35,7 @@ class Settings:
     log_dir: Path
     limit: int | None = None
     max_usd: Decimal | None = None
+    max_usd_per_query: Decimal | None = None
     already_spent: Decimal = Decimal(0)
     """Dollars that earlier attempts of this experiment have spent."""
     display: str = "line"
@@ -66,7 +67,12 @@ def run_tasks(
 
     Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
     """
-    spend = Spend(book=book, limit=settings.max_usd, spent=settings.already_spent)
+    spend = Spend(
+        book=book,
+        limit=settings.max_usd,
+        spent=settings.already_spent,
+        per_question=settings.max_usd_per_query,
+    )
     token = SPEND.set(spend)
     ours = settings.display == "line"
     shown = _progress(tasks, settings) if ours else nullcontext()

@@ -4,6 +4,9 @@ Calls in flight have no price yet. So each one holds back what the dearest call 
 cost so far, a worker's first call goes alone, and a call that could pass the limit is not made. The
 limit can be passed only by as much as a call is dearer than all before it. After a call whose price
 nobody can tell, no other is made.
+
+`--max-usd-per-query` is the same promise for one question, kept by a meter of its own inside the
+run's (`QuestionSpend`).
 """
 
 from collections.abc import AsyncGenerator
@@ -14,7 +17,7 @@ from decimal import Decimal
 
 import anyio
 
-from harness.errors import SpendLimit
+from harness.errors import QuestionLimit, SpendLimit
 from harness.prices import Book
 from harness.pricing import Price, cost
 from harness.records import Usage
@@ -27,10 +30,30 @@ class Spend:
     book: Book
     limit: Decimal | None = None
     spent: Decimal = Decimal(0)
+    per_question: Decimal | None = None
+    """What the calls of one question may cost; judges, who are no system's cost, not included."""
     _held: Decimal = Decimal(0)
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
+    _priced: dict[str, tuple[int, Decimal]] = field(default_factory=dict[str, tuple[int, Decimal]])
+    """Calls and dollars of each worker."""
+
+    def for_question(self) -> "Spend":
+        """Return the meter of one question: this one, where a question has no limit of its own."""
+        if self.per_question is None:
+            return self
+        return QuestionSpend(self.book, self.per_question, run=self)
+
+    @property
+    def unpriced(self) -> str | None:
+        """What was called without a price, and why it has none."""
+        return self._unpriced
+
+    def typical(self, price_ref: str) -> Decimal | None:
+        """Return what a call of a worker has cost on average; None before the first."""
+        calls, usd = self._priced.get(price_ref, (0, Decimal(0)))
+        return usd / calls if calls else None
 
     @asynccontextmanager
     async def allowance(self, price_ref: str) -> AsyncGenerator[None]:
@@ -42,10 +65,17 @@ class Spend:
         try:
             yield
         finally:
-            self._held -= held
-            if self._settled:
-                self._settled.set()
-                self._settled = None
+            self._release(held)
+
+    def _release(self, held: Decimal) -> None:
+        self._held -= held
+        if self._settled:
+            self._settled.set()
+            self._settled = None
+
+    async def _wait(self) -> None:
+        self._settled = self._settled or anyio.Event()
+        await self._settled.wait()
 
     def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
         """Count one finished call and return its price; None when it has none.
@@ -57,6 +87,8 @@ class Spend:
         if usd is not None:
             self.spent += usd
             self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, Decimal(0)))
+            calls, before = self._priced.get(price_ref, (0, Decimal(0)))
+            self._priced[price_ref] = (calls + 1, before + usd)
         elif self._unpriced is None:
             self._unpriced = f"{price_ref} have no price ({_why(usage, price)})"
         return usd
@@ -79,8 +111,61 @@ class Spend:
             if self._held + expected <= left:
                 self._held += expected
                 return expected
-            self._settled = self._settled or anyio.Event()
-            await self._settled.wait()
+            await self._wait()
+
+
+@dataclass(slots=True)
+class QuestionSpend(Spend):
+    """The meter of one question; every call counts here and in the run's meter.
+
+    A call is expected to cost what the worker's dearest call of this question cost, before its
+    first one what its calls in this run cost on average. One that could pass the limit is not made,
+    and no other after it; those in flight are waited for, since breaking one off may be billed.
+    """
+
+    run: Spend | None = None
+    _over: bool = False
+
+    @asynccontextmanager
+    async def allowance(self, price_ref: str) -> AsyncGenerator[None]:
+        """Hold back what a call may cost, here and in the run's meter.
+
+        Raises `QuestionLimit` when it could pass the question's limit, `SpendLimit` for the run's.
+        """
+        assert self.run is not None, "for_question gives the run's meter"
+        held = await self._hold_here(price_ref, self.run)
+        try:
+            async with self.run.allowance(price_ref):
+                yield
+        finally:
+            self._release(held)
+
+    def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
+        """Count one finished call in both meters; None when it has no price."""
+        assert self.run is not None, "for_question gives the run's meter"
+        self.run.add(price_ref, usage)
+        return Spend.add(self, price_ref, usage)
+
+    async def _hold_here(self, price_ref: str, run: Spend) -> Decimal:
+        limit = self.limit or Decimal(0)
+        while True:
+            if run.unpriced is not None:
+                raise SpendLimit(
+                    f"Calls of {run.unpriced}, so --max-usd-per-query cannot hold: complete the "
+                    "price book or leave --max-usd-per-query out."
+                )
+            left = limit - self.spent
+            expected = self._dearest.get(price_ref) or run.typical(price_ref) or left
+            self._over = self._over or left <= 0 or expected > left
+            if self._over and not self._held:
+                raise QuestionLimit(
+                    f"budget per question: another call could pass --max-usd-per-query {limit:f}; "
+                    "the same command with a larger one asks such questions again, and no others."
+                )
+            if not self._over and self._held + expected <= left:
+                self._held += expected
+                return expected
+            await self._wait()
 
 
 def _why(usage: Usage | None, price: Price | None) -> str:

@@ -87,7 +87,7 @@ class ToyAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        question = input[-1].text.split()[1]
+        question = next(turn.text for turn in input if turn.role == "user").split()[1]
         self._note(f"begin {self.model_name} {question}")
         slow = Path(f"{self.notes}.slow")
         await anyio.sleep(float(slow.read_text()) if slow.exists() else 0)

@@ -23,6 +23,7 @@ def run_command(args: argparse.Namespace) -> int:
         split=args.split,
         prompt=args.prompt,
         max_usd=args.max_usd,
+        max_usd_per_query=args.max_usd_per_query,
         box=args.box,
         max_sandboxes=args.max_sandboxes,
         time_scale=args.time_scale,
