@@ -28,6 +28,7 @@ from harness.ledger.asking import Request, asking
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, GRADER, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
+from harness.service import recorded_settings
 from harness.spend import SPEND, Spend
 
 
@@ -119,10 +120,10 @@ def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Mode
     eval of this process had in that role, and a remembered model its old files and keys. Inspect
     gives each role a copy of its own when an eval starts.
     """
-    arguments = dict(slot.args)
+    config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     if slot.provider == "rehearsal":
         arguments |= {"seed": seed, "time_scale": time_scale}
-    return get_model(slot.model, config=slot.config, memoize=False, **arguments)
+    return get_model(slot.model, config=config, memoize=False, **arguments)
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
@@ -149,7 +150,8 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
         }
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
-    pool = Pool(models=models, spec=spec, epoch=epoch, spend=SPEND.get())
+    run = SPEND.get()
+    pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
     if not pool.workers:
         raise UserError(
             "There are no workers: name a pool (-S pool=rehearsal) or give --model-role NAME=MODEL."
@@ -169,8 +171,9 @@ def _absent_role(spec: PoolSpec, slot: WorkerSpec) -> Model:
     key = (spec.label, slot.model_dump_json())
     if key not in made:
         _refuse_mislabelled(spec, slot)
-        arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **slot.args}
-        made[key] = get_model(slot.model, config=slot.config, **arguments)
+        config, args = recorded_settings(slot.model, slot.config, slot.args)
+        arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **args}
+        made[key] = get_model(slot.model, config=config, **arguments)
     return made[key]
 
 

@@ -1,4 +1,4 @@
-"""How a provider is asked to serve a call, as far as it changes the bill."""
+"""How a provider is asked to serve a call, as far as it changes the bill or escapes the books."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,12 @@ from inspect_ai.model import GenerateConfig
 STANDARD = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
+
+
+RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
+"""Providers whose own clients try up to three times before Inspect hears of it: all within one
+event, and the tries before the last one in no total. They take `max_retries`; Inspect retries what
+they do not, each try with an event and, in our journal, a line of its own."""
 
 
 def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> str:
@@ -25,6 +31,18 @@ def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> str:
         return "batch"
     named = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
     return STANDARD if named in ORDINARY else str(named)
+
+
+def recorded_settings(
+    model: str, config: GenerateConfig, args: Mapping[str, Any]
+) -> tuple[GenerateConfig, dict[str, Any]]:
+    """Return a worker's settings such that each HTTP request of it has an event of its own.
+
+    What a pool file says for itself stays as it is.
+    """
+    provider = model.split("/", 1)[0]
+    quiet = {"max_retries": 0} if provider in RETRYING else {}
+    return without_probe(model, config), {**quiet, **args}
 
 
 def without_probe(model: str, config: GenerateConfig) -> GenerateConfig:

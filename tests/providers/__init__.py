@@ -13,6 +13,8 @@ generateContent, whole or streamed. A script is a list of acts in order of arriv
 lists by model. Read `script.py` for the acts, `bill.py` for the invoice's ground truth.
 """
 
+import pytest
+
 from providers.bill import Bill, Line
 from providers.pool_files import MODELS, write_pool
 from providers.script import (
@@ -31,7 +33,14 @@ from providers.script import (
 )
 from providers.server import Server, serve
 
+CLIENTS_WARN = pytest.mark.filterwarnings(
+    "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # google-genai 3.4.0
+    "ignore:unclosed:ResourceWarning",  # no client closes its connections when an eval ends
+)
+"""For `pytestmark` where a provider's client runs in the test's own process."""
+
 __all__ = [
+    "CLIENTS_WARN",
     "MODELS",
     "Act",
     "Bill",

@@ -7,7 +7,7 @@ from providers.server import Server
 
 MODELS: Mapping[str, str] = {
     "olive": "openai/gpt-5-mini",
-    "plum": "anthropic/claude-sonnet-4-5",
+    "plum": "anthropic/claude-sonnet-5",
     "quince": "google/gemini-2.5-pro",
 }
 """Worker name to Inspect model id."""
@@ -18,7 +18,7 @@ source = "made up for tests"
 
 [usd_per_mtok]
 "openai/gpt-5-mini" = { input = "0.25", output = "2", cache_read = "0.025" }
-"anthropic/claude-sonnet-4-5" = { input = "3", output = "15", cache_read = "0.3", \
+"anthropic/claude-sonnet-5" = { input = "3", output = "15", cache_read = "0.3", \
 cache_write = "3.75" }
 "google/gemini-2.5-pro" = { input = "1.25", output = "10", cache_read = "0.125" }
 """
