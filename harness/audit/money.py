@@ -15,20 +15,23 @@ def pricing(evidence: Evidence) -> Checked:
     """I5: tokens at the embedded book give the dollars that were written down, digit by digit."""
     found = Checked()
     found.faults += [Fault("I5", evidence.name, *said) for said in _books(evidence)]
-    stored = 0
+    stored, gaps = 0, 0
     for row in evidence.rows:
         for said in _parts(row):
             found.faults.append(Fault("I5", evidence.name, f"call {row.call}", said))
         record = evidence.merged.gathered.calls.get(row.call)
         outcome = record.outcome if record else None
-        if record is None or outcome is None or "usd" not in outcome:
+        if record is None or outcome is None or row.attempt <= len(record.retries):
             continue
-        if row.attempt <= len(record.retries):
+        if outcome.get("usd") is None:
+            gaps += row.usd is not None and row.billable == "yes"
             continue
         stored += 1
         if outcome["usd"] != plain(row.usd):
             said = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
             found.faults.append(Fault("I5", evidence.name, f"call {row.call}", said))
+    if gaps and stored:
+        found.weak["calls whose dollars were not written down"] += gaps
     if not stored and not found.faults:
         found.skipped, found.matters = _why_none(evidence)
     return found

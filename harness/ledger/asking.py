@@ -10,18 +10,20 @@ import threading
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
+from typing import cast
 
 from inspect_ai.model import ChatMessage, Model, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.ledger.counting import COUNTED
-from harness.ledger.journal import Head, Intent, Journal, SampleRef, open_journal
+from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
-from harness.ledger.row import Scope
+from harness.ledger.row import Scope, plain
+from harness.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.spend import Spend
@@ -113,7 +115,7 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     """
     asked = Asked()
     async with spend.allowance(request.price_ref) if spend else nullcontext():
-        with _written_down(request, asked):
+        with _written_down(request, asked, spend):
             yield asked
         if asked.output and asked.usage is None:
             asked.usage = usage_of_reply(asked.output)
@@ -123,7 +125,7 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
 
 
 @contextmanager
-def _written_down(request: Request, asked: Asked) -> Generator[None]:
+def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
     """Write the intent, then how the call ended, whatever way it did."""
     recorder = RECORDER.get()
     if recorder is None:
@@ -137,14 +139,25 @@ def _written_down(request: Request, asked: Asked) -> Generator[None]:
     except BaseException as error:  # a cancelled call may be billed as well
         ended = failed(error, last_event(span), monotonic() - started)
         with suppress(OSError):  # then it counts as unknown, and what went wrong first is told
-            journal.outcome(call, ended)
+            journal.outcome(call, _priced(ended, request, spend))
         raise
     finally:
         IN_FLIGHT.reset(token)
     took, event = monotonic() - started, last_event(span)
     ended = outcome_of(asked.output, event, took, refused=asked.too_long)
     asked.usage = ended.usage  # the event may have the provider's own, which says more
-    journal.outcome(call, ended)
+    journal.outcome(call, _priced(ended, request, spend))
+
+
+def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
+    """Return an outcome with what it cost, so that a book or a count changed later shows."""
+    price = spend.book.prices.get(request.price_ref) if spend else None
+    if price is None or (ended.usage is None and not ended.refused):
+        return ended
+    if ended.refused or ended.cache == "read":
+        return replace(ended, usd="0")
+    usd = cost(ended.usage or Usage(), price, cast(Service, _service(request.model)))
+    return replace(ended, usd=plain(usd))
 
 
 def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:

@@ -97,6 +97,9 @@ class Outcome:
     latency_s: float | None = None
     output_sha256: str | None = None
     raw_usage: Mapping[str, Any] | None = None
+    usd: str | None = None
+    """What it cost at the run's book, in plain notation, for the audit to recompute; None when that
+    is unknown."""
 
 
 @dataclass(slots=True)
