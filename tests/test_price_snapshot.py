@@ -1,0 +1,176 @@
+"""A book is made from genai-prices offline, and only says what that day's sources said."""
+
+import sys
+from datetime import date
+from decimal import Decimal
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.errors import UserError
+from harness.price_changes import compared
+from harness.price_snapshot import (
+    PACKAGE,
+    Wanted,
+    book_text,
+    installed,
+    price_on,
+    snapshot,
+    write_new,
+)
+from harness.prices import Book, parse_book, read_book
+from harness.pricing import Price
+
+pytest.importorskip("genai_prices")
+
+MADE_WITH = "0.2.3"
+"""The shipped books' genai-prices; another version may answer otherwise, and `verify` shows it."""
+
+TODAY = date(2026, 11, 22)
+PAPER = date(2025, 12, 4)
+QWEN = "openrouter/qwen/qwen3-32b"
+GEMINI = "google/gemini-2.5-pro"
+
+
+def on(day: date, model: str, launched: str | None = None) -> Price:
+    """Return a model's price on a day."""
+    vouched = {model: launched} if launched else {}
+    return price_on(model, Wanted((model,), day, vouched), installed(TODAY))[0]
+
+
+@pytest.mark.skipif(metadata.version(PACKAGE) != MADE_WITH, reason="another genai-prices")
+@pytest.mark.parametrize("name", ["paper-2025-12-04", "list-2026-11-21"])
+def test_the_shipped_books_are_what_the_package_says(name: str) -> None:
+    beside = compared(read_book(name), installed(TODAY))
+    assert beside.changes == ()
+    assert all(other.startswith("fugu/") for other in beside.others)
+
+
+def test_a_price_on_record_from_the_time_wins_over_todays_answer_for_that_day() -> None:
+    found = on(PAPER, "openrouter/qwen/qwen-2.5-7b-instruct")
+    assert (found.input, found.evidence) == (Decimal("0.05"), "dated")
+    assert "commit" in found.source
+
+
+def test_a_price_that_nobody_dated_is_carried_back() -> None:
+    assert on(PAPER, QWEN).evidence == "carried-back"
+    assert on(date(2026, 10, 19), QWEN).evidence == "dated"
+    assert on(TODAY, QWEN).evidence == "dated"
+
+
+def test_a_dated_change_of_price_is_followed() -> None:
+    before, after = on(date(2025, 6, 1), "openai/o3"), on(PAPER, "openai/o3")
+    assert (before.output, before.evidence) == (Decimal("40"), "carried-back")
+    assert (after.output, after.evidence) == (Decimal("8"), "dated")
+
+
+def test_tiers_cached_rates_and_services_are_kept_exactly() -> None:
+    found = on(TODAY, GEMINI)
+    assert found.tiers[0].above == 200_000
+    assert found.tiers[0].rates.cache_read == Decimal("0.25")
+    assert (found.services, found.full_rate) == (
+        {"batch": Decimal("0.5")},
+        {"batch": ("cache_read",)},
+    )
+    assert on(PAPER, GEMINI).services == {}
+    assert set(on(TODAY, "openai/gpt-5-2025-08-07").services) == {"batch", "flex", "priority"}
+    assert on(TODAY, "anthropic/claude-sonnet-4-20250514").cache_write_1h == 6
+
+
+@pytest.mark.parametrize(
+    ("day", "model", "said"),
+    [
+        pytest.param(date(2024, 1, 1), "openai/gpt-5", "launched on 2025-08-07", id="launch"),
+        pytest.param(PAPER, "openai/gpt-4o", "--launched openai/gpt-4o=", id="no-launch-day"),
+        pytest.param(TODAY, "openai/no-such-model", "no price of 'openai/no-such", id="model"),
+        pytest.param(TODAY, "nobody/gpt-5", "no price of 'nobody/gpt-5'", id="provider"),
+        pytest.param(TODAY, "gpt-5", "PROVIDER/MODEL", id="no-provider"),
+        pytest.param(TODAY, "vllm/Qwen/Qwen3-32B", "no price of 'vllm/", id="own-hardware"),
+        pytest.param(date(2027, 1, 1), GEMINI, "Nobody knows the prices", id="future"),
+    ],
+)
+def test_a_price_that_nobody_can_know_is_refused(day: date, model: str, said: str) -> None:
+    with pytest.raises(UserError, match=said) as caught:
+        snapshot(Wanted((model,), day, {}), Path("b.toml"), TODAY)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_launch_day_may_be_vouched_for() -> None:
+    found = on(PAPER, "openai/gpt-4o", launched="2024-05-13")
+    assert (found.launched, found.evidence) == ("2024-05-13", "carried-back")
+    with pytest.raises(UserError, match="launched on 2024-05-13"):
+        on(date(2024, 5, 12), "openai/gpt-4o", launched="2024-05-13")
+
+
+def test_a_made_book_reads_back_and_says_where_it_is_from() -> None:
+    text, notes = snapshot(Wanted((GEMINI, QWEN), PAPER, {}), Path("mine.toml"), TODAY)
+    book = parse_book(text.encode(), Path("mine.toml"))
+    assert set(book.prices) == {GEMINI, QWEN}
+    assert (book.date, book.retrieved) == ("2025-12-04", "2026-11-22")
+    assert book.source.startswith("genai-prices 0.")
+    assert "= 0." not in text
+    assert notes == ()
+    again = Book(book.name, book.date, book.source, book.prices, "", book.retrieved)
+    assert book_text(again) == text
+
+
+def test_a_book_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    write_new("first", path)
+    with pytest.raises(UserError, match="never overwritten"):
+        write_new("second", path)
+    assert path.read_text() == "first"
+    with pytest.raises(UserError, match=r"ends in \.toml"):
+        write_new("x", tmp_path / "mine.json")
+
+
+def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("genai_prices", "genai_prices.data"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=r"pip install 'podium\[prices\]'") as caught:
+        installed(TODAY)
+    assert "\n" not in str(caught.value)
+    assert main(["prices", "verify"]) == 0
+
+
+def test_the_command_makes_a_book_that_verify_accepts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "mine.toml")
+    assert main(["prices", "snapshot", "--date", "2025-12-04", "--out", out]) == 0
+    assert "7 models" in capsys.readouterr().out
+    assert main(["prices", "verify", out]) == 0
+    assert main(["prices", "snapshot", "--pool", "openrouter", "--out", out]) == 2
+    assert "never overwritten" in capsys.readouterr().err
+
+
+def test_verify_prints_what_differs_and_what_is_malformed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = tmp_path / "changed.toml"
+    changed.write_text(
+        'date = "2026-11-21"\nsource = "genai-prices 0.2.3"\n'
+        f'[usd_per_mtok."{QWEN}"]\ninput = "0.13"\noutput = "0.4"\ncache_read = "0.09"\n'
+    )
+    broken = tmp_path / "broken.toml"
+    broken.write_text('date = "2026-11-21"\nsource = "s"\n[usd_per_mtok."a/b"]\ninput = 0.1\n')
+    assert main(["prices", "verify", str(changed), str(broken), "rehearsal"]) == 1
+    said = capsys.readouterr().out
+    assert "0.13" in said
+    assert "0.14" in said
+    assert "quote it" in said
+    assert "3 books, 2 to look at." in said
+
+
+def test_a_model_that_the_package_forgot_is_a_difference_and_no_crash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone.toml"
+    gone.write_text(
+        'date = "2026-11-21"\nsource = "genai-prices 0.2.3"\n'
+        '[usd_per_mtok."openai/withdrawn"]\ninput = "1"\noutput = "2"\n'
+    )
+    assert main(["prices", "verify", str(gone)]) == 1
+    assert "no price of 'openai/withdrawn'" in capsys.readouterr().out

@@ -1,0 +1,247 @@
+"""A price book says all that a price has, and every mistake in one is named with its place."""
+
+import json
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.errors import UserError
+from harness.pool_file import POOLS, read_pool
+from harness.price_changes import changes
+from harness.price_listing import show_book, show_books
+from harness.price_records import launch_day, record_of
+from harness.prices import BOOKS, Book, book_from_json, read_book
+from harness.pricing import Gpu, Price, Rates, Tier
+
+HEAD = 'date = "2026-01-02"\nsource = "made up for tests"\n'
+GOOD = '[usd_per_mtok."acme/sage"]\ninput = "1"\noutput = "2"\n'
+FULL = Price(
+    input=Decimal("1.10"),
+    output=Decimal("10"),
+    cache_read=Decimal("0.1"),
+    cache_write=Decimal("1.25"),
+    cache_write_1h=Decimal("2"),
+    reasoning=Decimal("5"),
+    orchestration_in=Decimal("1"),
+    orchestration_in_cached=Decimal("0.5"),
+    orchestration_out=Decimal("9"),
+    tiers=(
+        Tier(100, Rates(Decimal("2"), Decimal("20"))),
+        Tier(200, Rates(Decimal("3"), Decimal("30"), Decimal("0.3"))),
+    ),
+    request=Decimal("0.0001"),
+    services={"batch": Decimal("0.5"), "flex": Decimal("0.5"), "priority": Decimal("2")},
+    full_rate={"batch": ("cache_read", "cache_write")},
+    gpu=Gpu("H100 80GB", 2, Decimal("2.49"), Decimal("1234.5"), "measured for this test"),
+    evidence="carried-back",
+    launched="2025-12-31",
+    source="a page",
+)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "book.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_book_keeps_all_that_a_price_has_through_a_log() -> None:
+    book = Book("full", "2026-01-02", "tests", {"acme/sage": FULL}, "a" * 64, "2026-01-03")
+    embedded = json.loads(json.dumps(book.as_json()))
+    assert book_from_json(embedded) == book
+
+
+def test_a_book_file_says_all_that_a_price_has(tmp_path: Path) -> None:
+    text = HEAD + (
+        '[usd_per_mtok."acme/sage"]\ninput = "1.10"\noutput = 10\ncache_read = "0.1"\n'
+        'cache_write = "1.25"\ncache_write_1h = "2"\nreasoning = "5"\norchestration_in = "1"\n'
+        'orchestration_in_cached = "0.5"\norchestration_out = "9"\nrequest = "0.0001"\n'
+        'services = { batch = "0.5", flex = "0.5", priority = "2" }\n'
+        'full_rate = { batch = ["cache_read", "cache_write"] }\n'
+        'evidence = "carried-back"\nlaunched = 2025-12-31\nsource = "a page"\n'
+        '[[usd_per_mtok."acme/sage".tiers]]\nabove = 100\ninput = "2"\noutput = "20"\n'
+        '[[usd_per_mtok."acme/sage".tiers]]\nabove = 200\ninput = "3"\noutput = "30"\n'
+        'cache_read = "0.3"\n'
+        '[usd_per_mtok."acme/sage".gpu]\ntype = "H100 80GB"\ncount = 2\nusd_per_hour = "2.49"\n'
+        'tokens_per_s = "1234.5"\nsource = "measured for this test"\n'
+    )
+    assert read_book(str(written(tmp_path, text))).prices == {"acme/sage": FULL}
+
+
+def test_a_log_that_is_older_than_the_question_does_not_say_what_evidence_there_is() -> None:
+    row = {"input": "2", "output": "10", "cache_read": None, "cache_write": "0.5"}
+    old = {"name": "b", "date": "d", "source": "s", "sha256": "0", "usd_per_mtok": {"a/b": row}}
+    price = book_from_json(old).prices["a/b"]
+    assert price == Price(Decimal("2"), Decimal("10"), cache_write=Decimal("0.5"), evidence="")
+    again = book_from_json(book_from_json(old).as_json()).prices["a/b"]
+    assert again.evidence == ""
+
+
+def test_an_entry_of_a_file_is_of_the_files_day_where_it_does_not_say(tmp_path: Path) -> None:
+    book = read_book(str(written(tmp_path, HEAD + GOOD)))
+    assert book.prices["acme/sage"].evidence == "dated"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param("reasoning = 0.1", 'quote it, reasoning = "0.1"', id="bare-float"),
+        pytest.param('reasoning = "-1"', "reasoning must be a number from 0 up", id="negative"),
+        pytest.param('request = "NaN"', "request must be a number from 0 up", id="nan"),
+        pytest.param("reasoning = true", "reasoning must be a number from 0 up", id="truth"),
+        pytest.param('thinking = "1"', "unknown rate 'thinking'", id="unknown-rate"),
+        pytest.param('services = { night = "1" }', "unknown service 'night'", id="service"),
+        pytest.param('services = { batch = "x" }', "services.batch must be", id="factor"),
+        pytest.param('full_rate = { batch = ["input"] }', "no factor in services", id="no-factor"),
+        pytest.param(
+            'services = { batch = "1" }\nfull_rate = { batch = ["inptu"] }',
+            "unknown rate 'inptu'", id="kept-rate",
+        ),
+        pytest.param('tiers = "long"', "tiers must be a list", id="tiers-no-list"),
+        pytest.param('tiers = [{ above = 5, input = "1" }]', "no output rate", id="tier-rate"),
+        pytest.param(
+            'tiers = [{ above = "5", input = "1", output = "1" }]', "whole number", id="tier-above"
+        ),
+        pytest.param(
+            'tiers = [{ above = 5, input = "1", output = "1" }, '
+            '{ above = 5, input = "1", output = "1" }]',
+            "tiers must grow", id="tiers-not-growing",
+        ),
+        pytest.param(
+            'gpu = { type = "H100", count = 1, usd_per_hour = "2", source = "s" }',
+            "gpu has no tokens_per_s", id="gpu-without-throughput",
+        ),
+        pytest.param(
+            'gpu = { type = "H", count = 1, usd_per_hour = "2", tokens_per_s = "0", source = "s" }',
+            "number above 0", id="gpu-that-stands-still",
+        ),
+        pytest.param('gpu = { watts = 3 }', "unknown field 'watts' in gpu", id="gpu-field"),
+        pytest.param('evidence = "rumour"', "evidence must be", id="evidence"),
+        pytest.param('launched = "soon"', "launched must be a day", id="launch"),
+        pytest.param('launched = "2026-01-03"', "nobody could call it before 2026-01-03",
+                     id="before-launch"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_answered_in_one_sentence_with_file_and_entry(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    path = written(tmp_path, HEAD + GOOD + line + "\n")
+    with pytest.raises(UserError) as caught:
+        read_book(str(path))
+    sentence = str(caught.value)
+    assert said in sentence
+    assert "book.toml" in sentence
+    assert "'acme/sage'" in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(HEAD.replace("2026-01-02", "soon") + GOOD, "must be a day", id="date"),
+        pytest.param(HEAD + 'currency = "EUR"\n' + GOOD, "unknown field 'currency'", id="field"),
+        pytest.param(HEAD + '[usd_per_mtok.sage]\ninput = "1"\noutput = "1"\n',
+                     "names no provider", id="no-provider"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_a_whole_book_is_answered_with_its_file(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(UserError, match=f"book.toml is malformed: .*{said}"):
+        read_book(str(written(tmp_path, text)))
+
+
+def test_a_book_from_before_a_launch_on_record_is_refused(tmp_path: Path) -> None:
+    text = HEAD.replace("2026-01-02", "2024-01-01") + GOOD.replace("acme/sage", "openai/gpt-5")
+    with pytest.raises(UserError, match=r"'openai/gpt-5'.*before 2025-08-07.*2024-01-01"):
+        read_book(str(written(tmp_path, text)))
+
+
+def test_an_undated_book_and_practice_prices_know_no_launch(tmp_path: Path) -> None:
+    launched = 'launched = "2026-06-01"\n'
+    practice = GOOD.replace("acme/", "rehearsal/") + launched
+    assert read_book(str(written(tmp_path, HEAD + practice))).prices
+    undated = HEAD.replace("2026-01-02", "undated") + GOOD + launched
+    assert read_book(str(written(tmp_path, undated))).prices
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in POOLS.glob("*.toml")))
+def test_every_worker_of_every_pool_has_a_price_or_a_stated_lack_of_one(name: str) -> None:
+    spec = read_pool(name)
+    book = read_book(spec.prices)
+    missing = [slot.name for slot in spec.slots if slot.price_ref not in book.prices]
+    if book.name == "none":
+        assert spec.label == "recorded"
+        assert missing == [slot.name for slot in spec.slots]
+    else:
+        assert missing == []
+
+
+def test_live_workers_are_priced_on_the_papers_day_and_what_is_carried_back_says_so() -> None:
+    book = read_book("paper-2025-12-04")
+    specs = [read_pool(path.stem) for path in POOLS.glob("*.toml")]
+    wanted = {slot.price_ref for spec in specs if spec.label == "live" for slot in spec.slots}
+    assert wanted == set(book.prices)
+    carried = [ref for ref, price in book.prices.items() if price.evidence == "carried-back"]
+    assert carried == ["openrouter/qwen/qwen3-32b"]
+
+
+def test_plain_fugu_has_no_price_in_any_book() -> None:
+    books = [read_book(path.stem) for path in BOOKS.glob("*.toml")]
+    assert all("fugu/fugu" not in book.prices for book in books)
+    assert any("fugu/fugu-ultra" in book.prices for book in books)
+
+
+def test_a_price_on_record_holds_until_its_source_said_otherwise() -> None:
+    record = record_of("openrouter/qwen/qwen-2.5-7b-instruct")
+    assert record is not None
+    days = (date(2025, 6, 21), date(2025, 12, 4), date(2026, 6, 14), date(2026, 6, 15))
+    found = [record.on(day) for day in days]
+    assert [row and row.price.input for row in found] == [
+        None,
+        Decimal("0.05"),
+        Decimal("0.05"),
+        Decimal("0.04"),
+    ]
+    assert launch_day("nobody/knows") == ""
+
+
+def test_what_two_books_state_otherwise_is_named_once() -> None:
+    old = Book("a", "2026-01-01", "s", {"m/x": Price(Decimal("1"), Decimal("2")), "m/y": FULL}, "")
+    new = Book(
+        "b", "2026-01-02", "s", {"m/x": Price(Decimal("1.00"), Decimal("3")), "m/z": FULL}, ""
+    )
+    found = [(one.model, one.field, one.old, one.new) for one in changes(old, new)]
+    assert found == [
+        ("m/x", "output", "2.00", "3.00"),
+        ("m/y", "entry", "1.10 in, 10.00 out", "—"),
+        ("m/z", "entry", "—", "1.10 in, 10.00 out"),
+    ]
+    assert changes(old, old) == ()
+
+
+def test_the_tables_fit_a_terminal_of_100_columns() -> None:
+    texts = [show_books(), *(show_book(read_book(path.stem)) for path in BOOKS.glob("*.toml"))]
+    assert max(len(line) for text in texts for line in text.splitlines()) <= 100
+
+
+def test_a_tier_a_service_and_own_hardware_are_shown() -> None:
+    shown = show_book(Book("full", "2026-01-02", "tests", {"acme/sage": FULL}, ""))
+    for part in ("prompts over 200 tokens", "batch x 0.5 (not cache_read, cache_write)",
+                 "2 H100 80GB at 2.49 an hour", "carried-back", "reasoning 5.00"):  # fmt: skip
+        assert part in " ".join(shown.split())
+
+
+def test_prices_list_and_diff_print_and_say_whether_there_is_a_difference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["prices", "list"]) == 0
+    assert "paper-2025-12-04" in capsys.readouterr().out
+    assert main(["prices", "list", "paper-2025-12-04"]) == 0
+    assert "carried-back" in capsys.readouterr().out
+    assert main(["prices", "diff", "rehearsal", "rehearsal"]) == 0
+    assert main(["prices", "diff", "paper-2025-12-04", "list-2026-11-21"]) == 1
+    assert "fugu/fugu-ultra" in capsys.readouterr().out
