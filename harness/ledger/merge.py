@@ -123,10 +123,19 @@ def _claims(found: Merged) -> set[str]:
         if last is not None and last not in mine:
             mine = [last]
         events = [one for one in mine if one.event.id not in claimed]
-        events.sort(key=lambda one: (one.event.started, one.event.id))
+        events.sort(key=lambda one: _tried(one, uuid))
         found.events_of[call] = events
         claimed.update(one.event.id for one in events)
     return claimed
+
+
+def _tried(one: Seen, last: str | None) -> tuple[bool, bool, str, str]:
+    """Return where an event stands among the tries of its call.
+
+    Times alone do not say: Inspect dates the try that succeeded back to the call's beginning.
+    """
+    event = one.event
+    return event.id == last, event.error is None, event.started, event.id
 
 
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow]:
