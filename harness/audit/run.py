@@ -5,6 +5,7 @@ Nothing is asked of a network, a data set or a price service: only files below t
 the price books that come with podium.
 """
 
+import gc
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -93,14 +94,25 @@ def _parts(sittings: Sequence[Files]) -> Iterable[Part]:
 
 
 def of_sittings(sittings: Iterable[Files]) -> Part:
-    """Check some sittings, one after the other; for worker processes too."""
-    found = Part()
-    for files in sittings:
-        evidence = Evidence(merged(gather(files)), name_of(files))
-        found.table.join(table_of(evidence))
-        for invariant in INVARIANTS:
-            found.tallies[invariant.id].add(invariant.check(evidence))
+    """Check some sittings, one after the other; for worker processes too.
+
+    Without the search for cycles, of which rows have none: it takes a quarter of the time.
+    """
+    found, collecting = Part(), gc.isenabled()
+    gc.disable()
+    try:
+        for files in sittings:
+            _add_sitting(found, Evidence(merged(gather(files)), name_of(files)))
+    finally:
+        if collecting:
+            gc.enable()
     return found
+
+
+def _add_sitting(found: Part, evidence: Evidence) -> None:
+    found.table.join(table_of(evidence))
+    for invariant in INVARIANTS:
+        found.tallies[invariant.id].add(invariant.check(evidence))
 
 
 def name_of(files: Files) -> str:
