@@ -186,8 +186,8 @@ def test_gpu_time_is_shared_by_output_tokens() -> None:
 def test_parts_add_up_to_the_whole_for_odd_rates() -> None:
     chance = random.Random("parts")
     for _ in range(200):
-        rates = [Decimal(chance.randrange(1, 10**9)).scaleb(-7) for _ in range(9)]
-        price = Price(*rates)
+        rates = [Decimal(chance.randrange(1, 10**9)).scaleb(-7) for _ in range(6)]
+        price = Price(rates[0], rates[1], cache_read=rates[2], reasoning=rates[5])
         usage = Usage(*(chance.randrange(10**6) for _ in range(2)), cache_read=7, reasoning=3)
         found = costs(replace(usage, output=usage.output + 3), price)
         assert found is not None
