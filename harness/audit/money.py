@@ -15,13 +15,13 @@ def pricing(evidence: Evidence) -> Checked:
     """I5: tokens at the embedded book give the dollars that were written down, digit by digit."""
     found = Checked()
     found.faults += [Fault("I5", evidence.name, *said) for said in _books(evidence)]
-    stored, gaps = 0, 0
+    stored, gaps, last = 0, 0, _last_attempts(evidence)
     for row in evidence.rows:
         for said in _parts(row):
             found.faults.append(Fault("I5", evidence.name, f"call {row.call}", said))
         record = evidence.merged.gathered.calls.get(row.call)
         outcome = record.outcome if record else None
-        if record is None or outcome is None or row.attempt <= len(record.retries):
+        if record is None or outcome is None or row.attempt != last[row.call]:
             continue
         if outcome.get("usd") is None:
             gaps += row.usd is not None and row.billable == "yes"
@@ -35,6 +35,13 @@ def pricing(evidence: Evidence) -> Checked:
     if not stored and not found.faults:
         found.skipped, found.matters = _why_none(evidence)
     return found
+
+
+def _last_attempts(evidence: Evidence) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for row in evidence.rows:
+        last[row.call] = max(row.attempt, last.get(row.call, 0))
+    return last
 
 
 def _why_none(evidence: Evidence) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ retry); what only a log has is older than journals, or escaped them, which the a
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.errors import UserError
 from harness.ledger.events import CallEvent
@@ -16,7 +16,7 @@ from harness.ledger.logged import LogRecord, SampleRecord
 from harness.ledger.raw_log import Json
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import Files
-from harness.ledger.writing import Base, after_retry, ended, of_event, write
+from harness.ledger.writing import Base, after_retry, ended, of_event, within, write
 from harness.prices import Book, book_from_json, read_book
 
 
@@ -67,7 +67,8 @@ def merged(gathered: Gathered) -> Merged:
     found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
     for call, record in gathered.calls.items():
         found.rows.extend(_of_call(found, call, record))
-    found.rows.extend(_of_event(found, found.seen[uuid]) for uuid in found.escaped)
+    for uuid in found.escaped:
+        found.rows.extend(_of_event(found, found.seen[uuid]))
     found.rows.sort(key=lambda row: (row.question, row.epoch, row.started, row.call, row.attempt))
     return found
 
@@ -142,14 +143,19 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
     """Yield one row per HTTP attempt of a call that a journal has."""
     seen = found.events_of[call]
     base = _base_of_call(found, call, record, seen)
-    last = seen[-1] if seen else None
-    earlier = seen[:-1]
-    for number in range(max(len(record.retries), len(earlier))):
-        retry = record.retries[number] if number < len(record.retries) else None
-        event = earlier[number].event if number < len(earlier) else None
-        yield write(base, after_retry(number + 1, retry, event))
-    number = max(len(record.retries), len(earlier)) + 1
-    yield write(base, ended(number, record.outcome, last.event if last else None))
+    last = seen[-1].event if seen else None
+    earlier = [one.event for one in seen[:-1]]
+    number = 0
+    for at in range(max(len(record.retries), len(earlier))):
+        retry = record.retries[at] if at < len(record.retries) else None
+        event = earlier[at] if at < len(earlier) else None
+        for told in (*within(event, 0), after_retry(0, retry, event)):
+            number += 1
+            yield write(base, replace(told, attempt=number))
+    for told in (*within(last, 0), ended(0, record.outcome, last)):
+        number += 1
+        begun = str(record.retries[-1].get("at", "")) if record.retries else told.started
+        yield write(base, replace(told, attempt=number, started=begun))
 
 
 def _base_of_call(found: Merged, call: str, record: CallRecord, seen: list[Seen]) -> Base:
@@ -182,8 +188,8 @@ def _base_of_call(found: Merged, call: str, record: CallRecord, seen: list[Seen]
     )
 
 
-def _of_event(found: Merged, seen: Seen) -> LedgerRow:
-    """Return the row of an event that no journal has."""
+def _of_event(found: Merged, seen: Seen) -> Iterator[LedgerRow]:
+    """Yield the rows of an event that no journal has."""
     event, sample, facts = seen.event, seen.sample, seen.log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model
@@ -212,7 +218,8 @@ def _of_event(found: Merged, seen: Seen) -> LedgerRow:
         begun=event.started,
         price=book.prices.get(price_ref) if book else None,
     )
-    return write(base, of_event(event))
+    tries = [*within(event, 1)]
+    yield from (write(base, told) for told in (*tries, of_event(event, len(tries) + 1)))
 
 
 def _counts(seen: Seen) -> bool:

@@ -4,7 +4,7 @@ Where a journal and a log say different things, the journal stands in the row an
 the difference. Not here: which lines and events belong together (harness/ledger/merge.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,38 @@ def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> To
         request_id=request_id_of(event) if event else None,
         latency_s=seconds(event) if event else None,
     )
+
+
+CLIENT_RETRY = "ClientRetry"
+"""The kind of failure of a try after which a provider's own client tried again by itself."""
+
+
+def within(event: CallEvent | None, attempt: int) -> Iterator[Told]:
+    """Yield the HTTP tries inside one event before its last, the first as number `attempt`.
+
+    Inspect counts them, and has the status of those that were answered. One that was answered with
+    200 broke off later; nobody knows whether it was billed.
+    """
+    if event is None:
+        return
+    answered = [*event.request_ids]
+    tries = max(event.retries, len(answered) - 1)
+    if event.error is None or len(answered) > tries:
+        answered = answered[:-1]
+    nothing: Json = {}
+    for number in range(tries):
+        said = answered[number] if number < len(answered) else nothing
+        status, id = said.get("status"), said.get("id")
+        refused = status if isinstance(status, int) and status >= REFUSED else None
+        yield Told(
+            attempt=attempt + number,
+            event=None,
+            billable=_failed(refused),
+            started=event.started,
+            http_status=refused,
+            error=CLIENT_RETRY,
+            request_id=id if isinstance(id, str) else None,
+        )
 
 
 def ended(attempt: int, outcome: Json | None, event: CallEvent | None) -> Told:

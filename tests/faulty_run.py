@@ -1,0 +1,94 @@
+"""`podium run` against a local provider that follows a script, and what is left of it.
+
+    left = run(tmp_path, [rate_limited()])
+    left.rows, left.bill, left.failing
+
+One worker, `olive`, answers practice questions unless another system is named; each test says what
+the provider does. Inspect waits 3 to 6 seconds before a second try, so most tests allow one only.
+"""
+
+from collections.abc import Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+
+from audited import rows_below
+from providers import Bill, Script, serve, write_pool
+
+from harness.audit import Audit, audit
+from harness.cli import main
+from harness.ledger.row import LedgerRow
+from harness.records import Usage
+
+ONE_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 20"
+ONE_SHORT_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 1"
+TWO_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 20"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a run left behind."""
+
+    folder: Path
+    bill: Bill
+    rows: list[LedgerRow]
+    audit: Audit
+
+    @property
+    def row(self) -> LedgerRow:
+        """The only row."""
+        (row,) = self.rows
+        return row
+
+    @property
+    def failing(self) -> set[str]:
+        """The invariants that do not hold."""
+        return {one.invariant for one in self.audit.verdicts if one.status == "fail"}
+
+    def faults(self, invariant: str) -> list[str]:
+        """What an audit says against one invariant."""
+        found = (one.faults for one in self.audit.verdicts if one.invariant == invariant)
+        return [fault.said for faults in found for fault in faults]
+
+    def reasons(self, invariant: str) -> dict[str, int]:
+        """What an audit finds weak about one invariant."""
+        found = (one.reasons for one in self.audit.verdicts if one.invariant == invariant)
+        return dict(reason for reasons in found for reason in reasons)
+
+
+def run(
+    folder: Path,
+    script: Script = (),
+    system: str = "single:olive",
+    settings: str = ONE_TRY,
+    limit: int = 1,
+) -> Left:
+    """Run some questions of `practice-integer` and audit what is left."""
+    home = folder / "run"
+    with serve(script) as server:
+        pool = write_pool(folder, server, settings)
+        asked = ["--suite", "practice-integer", "--system", system, "--pool", pool]
+        copy_context().run(main, ["run", *asked, "--limit", str(limit), "--log-dir", str(home)])
+    return Left(home, server.bill, rows_below(home), audit(home))
+
+
+def usage(rows: Sequence[LedgerRow], model: str | None = None) -> Usage:
+    """Return what the ledger counts, all rows together or one model's, as a bill does."""
+    counted = [row for row in rows if row.billable == "yes"]
+    wanted = [row for row in counted if model in (None, row.model.split("/", 1)[1])]
+    found = Usage(reasoning=0, total_reported=0)
+    for row in wanted:
+        assert row.input_uncached is not None
+        found += Usage(
+            input=row.input_uncached,
+            output=row.output or 0,
+            cache_read=row.cache_read or 0,
+            cache_write=row.cache_write or 0,
+            cache_write_1h=row.cache_write_1h or 0,
+            reasoning=row.reasoning,
+            orchestration_in=row.orchestration_in or 0,
+            orchestration_in_cached=row.orchestration_in_cached or 0,
+            orchestration_out=row.orchestration_out or 0,
+            total_reported=row.total_reported,
+        )
+    return found
