@@ -215,6 +215,19 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         metavar="USD",
         help="leave a question unanswered whose next call could cost it more than this",
     )
+    run.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would be asked and what it may cost; ask nobody, write nothing",
+    )
+    run.add_argument(
+        "--like",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="with --dry-run: past runs of the same workers to go by; repeat",
+    )
     box_arguments(run)
     run.add_argument(
         "--time-scale",

@@ -112,6 +112,17 @@ def answered(log_dir: Path) -> Counter[str]:
     return done
 
 
+def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
+    """Return the (question, epoch) pairs that each task's newest log has answered."""
+    done: dict[str, frozenset[tuple[str, int]]] = {}
+    for path in newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ():
+        name = read_eval_log(str(path), header_only=True).eval.task
+        summaries = read_eval_log_sample_summaries(str(path))
+        pairs = ((str(one.id), one.epoch) for one in summaries if one.completed and not one.error)
+        done[name] = frozenset(pairs)
+    return done
+
+
 def _progress(tasks: Sequence[Task], settings: Settings) -> AbstractContextManager[None]:
     """Return a line over all pairs of a run, those of earlier attempts already counted."""
     sizes = {

@@ -74,6 +74,7 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         log_dir=log_dir,
         limit=experiment.limit,
         max_usd=limit,
+        max_usd_per_query=job.request.max_usd_per_query,
         already_spent=spent_in(job.request.log_dir) if limit else Decimal(0),
         display=job.request.display,
         title="choosing the best single worker" if purpose != "eval" else "answering",

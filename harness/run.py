@@ -79,7 +79,7 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     name = _box_name(wanted, exams, catalogue.boxes, spec)
     with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
         images = box.image_ids if box else {}
-        asked = replace(_experiment(scope, spec, book, suites), box=name, images=images)
+        asked = replace(experiment_of(scope, spec, book, suites), box=name, images=images)
         check_experiment(request.log_dir, asked)
         with locked(request.log_dir), manifested(request.log_dir):
             experiment = open_experiment(request.log_dir, asked)
@@ -112,9 +112,10 @@ def _meter(job: Job) -> Spend:
     return Spend(job.book, limit, spent_in(job.request.log_dir) if limit else Decimal(0))
 
 
-def _experiment(
+def experiment_of(
     scope: Extent, spec: PoolSpec, book: Book, suites: Sequence[Suite[Any]]
 ) -> Experiment:
+    """Return the experiment that a request names, without entries, box and images."""
     return Experiment(
         pool=spec.name,
         pool_sha256=spec.sha256,
@@ -169,7 +170,7 @@ def _with_entries(
             if system == BEST_SINGLE and suite.name not in best:
                 made.extend(single_entries(job, suite))  # who is best will be seen in hindsight
                 continue
-            args = _arguments(job, suite, system, best.get(suite.name, {}), experiment.seed)
+            args = arguments_of(job, suite, system, best.get(suite.name, {}), experiment.seed)
             made.append(entry(suite.name, system, job.catalogue, args))
     return open_experiment(job.request.log_dir, replace(experiment, entries=tuple(made)))
 
@@ -179,9 +180,10 @@ def _is_chosen_late(suite: Suite[Any], systems: Sequence[str], experiment: Exper
     return BEST_SINGLE in systems and task_name(suite.name, BEST_SINGLE) not in chosen
 
 
-def _arguments(
+def arguments_of(
     job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any], seed: int
 ) -> Mapping[str, Any]:
+    """Return the arguments of a system's solver; `best` are those of the best single worker."""
     if system.startswith(f"{SINGLE}:"):
         return {"worker": system.partition(":")[2]}
     if system == BEST_SINGLE:

@@ -55,6 +55,23 @@ def standing_at(place: Place) -> Generator[None]:
         PLACE.reset(token)
 
 
+MADE: ContextVar[list[System] | None] = ContextVar("podium_systems_made", default=None)
+"""Where systems are listed as solvers are made of them, for who wants the system of a solver."""
+
+
+def system_of(make: Callable[[], Solver]) -> System:
+    """Return the system inside a solver of ours; LookupError when `make` made none."""
+    made: list[System] = []
+    token = MADE.set(made)
+    try:
+        make()
+    finally:
+        MADE.reset(token)
+    if not made:
+        raise LookupError("this solver was not made by as_solver")
+    return made[-1]
+
+
 def as_solver(system: System, pool: str | None = None) -> Solver:
     """Return the Inspect solver that lets a system answer each sample.
 
@@ -63,6 +80,9 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
     place = PLACE.get()
     known, journal = place.spec, place.journal
     spec = known if known and known.name == pool else read_pool(pool) if pool else None
+    listed = MADE.get()
+    if listed is not None:
+        listed.append(system)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         with recording(journal, "inference", sample_ref(state)):

@@ -2,6 +2,8 @@
 
 import argparse
 import sys
+from pathlib import Path
+from typing import Any
 
 from harness.cli.parts import catalogue, controls
 
@@ -32,6 +34,10 @@ def run_command(args: argparse.Namespace) -> int:
     parts = catalogue()
     if said := without_prompt(chosen_suites(request, parts), request.prompt):
         print(said)
+    if args.dry_run:
+        return _dry_run(request, parts, args.like)
+    if request.max_usd or request.max_usd_per_query:
+        _warn(request, parts)
     outcome = run(request, parts, controls())
     for reason in outcome.trouble:
         print(f"podium: unanswered: {reason}", file=sys.stderr)
@@ -46,6 +52,23 @@ def run_command(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 1 if outcome.unscored else 0
+
+
+def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
+    from harness.estimate import estimate
+    from harness.estimate_text import as_text
+
+    print(as_text(estimate(request, parts, controls(), like)), end="")
+    return 0
+
+
+def _warn(request: Any, parts: Any) -> None:
+    """Say in one line when a limit does not pay for one question; the run is begun all the same."""
+    from harness.estimate import estimate
+    from harness.estimate_text import warning
+
+    if said := warning(estimate(request, parts, controls()), request):
+        print(f"podium: {said}", file=sys.stderr)
 
 
 def report_command(args: argparse.Namespace) -> int:

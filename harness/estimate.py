@@ -1,0 +1,300 @@
+"""`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
+
+Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
+refuses what `podium run` would, keys, servers and sandboxes apart, which it does not need. Expected
+is what past answers of the same system took (`--log-dir`, `--like`), else its plan at what its
+workers' past calls took, else at most. Not here: how a plan is counted (estimate_plans.py) and
+priced (estimate_cost.py), what the past says (estimate_past.py), the table (estimate_text.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from harness.compose import (
+    BEST_SINGLE,
+    ORACLE,
+    Catalogue,
+    Request,
+    chosen_suites,
+    chosen_systems,
+    entry,
+)
+from harness.errors import UserError
+from harness.estimate_cost import Estimator, Take, mean_of
+from harness.estimate_past import Past, p95, read_past
+from harness.estimate_plans import CountedCall, Unplannable, counted_all, worst_case
+from harness.eval_set import answered_pairs
+from harness.experiment import Entry, Experiment, check_experiment, read_experiment, task_name
+from harness.extent import InPrompts, extent, prompts
+from harness.job import Controls, Job
+from harness.judges import judged_among, refuse_judged_plans, refuse_unjudged
+from harness.ledger.spending import spent
+from harness.pool_file import PoolSpec, read_pool
+from harness.prices import read_book
+from harness.recordings import refuse_unrecorded
+from harness.records import Question
+from harness.run import ON_BEST, arguments_of, experiment_of
+from harness.selection import SELECTION, single_entries
+from harness.solver import Place, standing_at, system_of
+from harness.suite import Split, Suite, at_epoch
+from harness.task import pick
+
+Pair = tuple[Question, int]
+CHOOSING = "choosing best-single"
+JUDGING = "grader"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One suite and system."""
+
+    suite: str
+    system: str
+    left: int
+    """Questions times epochs without an answer."""
+    expected: Take
+    most: Take
+    most_calls: int
+    """95th percentile of past answers times those left, or what the plan can come to."""
+    basis: str
+    one: Take
+    """What one question is expected to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will take."""
+
+    lines: tuple[Line, ...]
+    unknown: tuple[str, ...]
+    already: Decimal
+    """Dollars that earlier attempts of the experiment have spent."""
+    label: str
+    book: str
+
+    @property
+    def expected(self) -> Take:
+        """All lines together."""
+        return sum((line.expected for line in self.lines), Take())
+
+    @property
+    def most(self) -> Take:
+        """All lines together, at most."""
+        return sum((line.most for line in self.lines), Take())
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Pairs to ask, by one entry; several entries are alternatives, of which nobody knows which."""
+
+    suite: Suite[Any]
+    title: str
+    pairs: tuple[Pair, ...]
+    entries: tuple[Entry, ...]
+    purpose: str = "eval"
+
+
+def estimate(
+    request: Request, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
+) -> Estimate:
+    """Return what a request will take; UserError where `podium run` would refuse it."""
+    spec = read_pool(request.pool)
+    book = read_book(spec.prices)
+    stored = read_experiment(request.log_dir)
+    ways = prompts(request, stored, chosen_suites(request, catalogue))
+    catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
+    suites = chosen_suites(request, catalogue)
+    systems = chosen_systems(request, catalogue, spec)
+    scope = extent(request, stored, suites)
+    for suite in suites:
+        questions = pick(suite, scope.split, scope.limit)
+        refuse_unrecorded(spec, questions, scope.epochs[suite.name], suite)
+        refuse_unjudged(suite, questions, spec)
+        if ORACLE in systems:
+            refuse_judged_plans(suite, questions)
+    for folder in like:
+        if not folder.is_dir():
+            raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
+    experiment = check_experiment(request.log_dir, experiment_of(scope, spec, book, suites))
+    job = Job(request, catalogue, controls, spec, book, None)
+    past = read_past([request.log_dir, *like], spec, book)
+    unknown: dict[str, None] = {}
+    lines: list[Line] = []
+    for work in _works(job, suites, systems, experiment):
+        estimator = Estimator(spec, book, past, work.suite.name)
+        lines.append(_line(job, work, estimator))
+        if work.purpose == "eval" and work.pairs:
+            lines.extend(_judging(work, past))
+        unknown.update(estimator.unknown if work.pairs else {})
+    already = spent(request.log_dir, book) if request.log_dir.is_dir() else Decimal(0)
+    return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name)
+
+
+def _works(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> Iterator[_Work]:
+    """Yield what is to be asked: the entries that are there, then new ones, as the run makes them.
+
+    A run finishes every entry of its directory, whatever it was asked for.
+    """
+    rows = {row.name: row for row in experiment.entries}
+    known = {name: job.catalogue.suites[name] for name in experiment.suite_versions}
+    for row in rows.values():
+        if row.suite in known:
+            yield _entry_work(job, known[row.suite], (row,), experiment)
+    for suite in suites:
+        new = [one for one in systems if task_name(suite.name, one) not in rows]
+        yield from _new_works(job, suite, new, experiment)
+
+
+def _new_works(
+    job: Job, suite: Suite[Any], systems: Sequence[str], experiment: Experiment
+) -> Iterator[_Work]:
+    teachable = "train" in suite.splits and experiment.split != "train"
+    choosing = teachable and any(name in systems for name in ON_BEST)
+    if choosing:
+        yield from _selection(job, suite)
+    for system in systems:
+        choices = _choices(job, suite, system, experiment, choosing)
+        yield _entry_work(job, suite, choices, experiment)
+    if BEST_SINGLE in systems and not teachable:  # it is chosen in hindsight, among all of them
+        known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
+        for row in single_entries(job, suite):
+            if row.system not in known:
+                yield _entry_work(job, suite, (row,), experiment)
+
+
+def _choices(
+    job: Job, suite: Suite[Any], system: str, experiment: Experiment, pending: bool
+) -> tuple[Entry, ...]:
+    """Return the entry of a new system: one per worker where the best one is not known yet."""
+    best: list[dict[str, Any]] = [{}]
+    if system == BEST_SINGLE or (system in ON_BEST and pending):
+        facts = {"chosen_on": "train", "n": 1}
+        best = [{"worker": name, **facts} for name in job.spec.names]
+    made = (arguments_of(job, suite, system, one, experiment.seed) for one in best)
+    return tuple(entry(suite.name, system, job.catalogue, args) for args in made)
+
+
+def _entry_work(
+    job: Job, suite: Suite[Any], entries: tuple[Entry, ...], experiment: Experiment
+) -> _Work:
+    questions = pick(suite, cast(Split, experiment.split), experiment.limit)
+    done = answered_pairs(job.request.log_dir).get(entries[0].name, frozenset())
+    pairs = tuple(
+        (at_epoch(suite, one, epoch).sealed(), epoch)
+        for epoch in range(1, experiment.epochs[suite.name] + 1)
+        for one in questions
+        if (one.id, epoch) not in done
+    )
+    return _Work(suite, entries[0].system, pairs, entries)
+
+
+def _selection(job: Job, suite: Suite[Any]) -> Iterator[_Work]:
+    """Yield, per worker, the train questions on which the best single will be chosen."""
+    done = answered_pairs(job.request.log_dir / SELECTION)
+    questions = pick(suite, "train", job.request.selection_limit)
+    for row in single_entries(job, suite):
+        asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
+        pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
+        yield _Work(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
+
+
+def _line(job: Job, work: _Work, estimator: Estimator) -> Line:
+    count = Decimal(len(work.pairs))
+    if not work.pairs:
+        return Line(work.suite.name, work.title, 0, Take(), Take(), 0, "nothing left", Take())
+    options = [_option(job, row, work, estimator) for row in work.entries]
+    most = max((option[1] for option in options), key=_dearness)
+    expected = sum((option[0] for option in options), Take()).times(1 / Decimal(len(options)))
+    basis = options[0][2]
+    if len(options) > 1:
+        basis = f"mean and dearest of {len(options)} workers; {basis}"
+    calls = int(most.calls)
+    past = estimator.past.of_system(work.suite.name, work.title)
+    if past:
+        expected = mean_of(past).times(count)
+        basis = f"{len(past)} past answers of the same system"
+        calls = p95([one.calls for one in past]) * len(work.pairs)
+    return Line(
+        work.suite.name,
+        work.title,
+        len(work.pairs),
+        expected,
+        most,
+        max(calls, 1),
+        basis,
+        expected.times(1 / count),
+    )
+
+
+def _dearness(take: Take) -> tuple[bool, Decimal]:
+    return take.usd is None, take.usd or Decimal(0)
+
+
+def _option(job: Job, row: Entry, work: _Work, estimator: Estimator) -> tuple[Take, Take, str]:
+    """Return what an entry is expected to take, what at most, and how that is known."""
+    try:
+        each = _planned(job, row, work.pairs)
+    except Unplannable as stop:
+        found = _worst(work, stop.first, estimator)
+        return found, found, "at most: 2 conductor calls and 5 steps a question"
+    except UserError as error:  # an oracle whose plans are not made yet, say
+        estimator.unknown[f"{row.system} cannot be planned yet: {str(error).rstrip('.')}"] = None
+        none = Take(Decimal(len(work.pairs)), None, None, None)
+        return none, none, "unknown"
+    expected = sum((estimator.expected(calls) for calls in each), Take())
+    most = sum((estimator.at_most(calls) for calls in each), Take())
+    workers = {call.worker for calls in each for call in calls}
+    blind = workers & estimator.bounded
+    basis = "its plan, at its workers' past calls"
+    if blind:
+        basis = "its plan, at most" if blind == workers else f"{basis}, at most for {min(blind)}"
+    return expected, most, basis
+
+
+def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
+    spec: PoolSpec = job.spec
+    with standing_at(Place(job.request.log_dir, spec)):
+        args = {**row.args, "pool": spec.name}
+        system = system_of(lambda: job.catalogue.solver(row.solver, args))
+    return counted_all(system, pairs, spec.names, spec)
+
+
+def _worst(work: _Work, first: CountedCall, estimator: Estimator) -> Take:
+    """Return the most that plans of a model's can take: every step done by the dearest worker.
+
+    The first request is the first question's; others are longer by what their question is longer.
+    """
+    base = len(work.pairs[0][0].text.encode())
+    total = Take()
+    for question, _ in work.pairs:
+        longer = max(0, len(question.text.encode()) - base)
+        request = replace(first, prompt_bytes=first.prompt_bytes + longer)
+        total += max(
+            (
+                estimator.at_most(worst_case(worker, request, question))
+                for worker in estimator.spec.names
+            ),
+            key=_dearness,
+        )
+    return total
+
+
+def _judging(work: _Work, past: Past) -> Iterator[Line]:
+    """Yield the line of a judge, where only a model can grade; its prompts are not known before."""
+    questions = [question for question, _ in work.pairs]
+    judged = judged_among(work.suite, questions)
+    if not judged:
+        return
+    known = past.judges.get(work.suite.name)
+    one = Take(Decimal(1), None, None, None)
+    if known is not None and known.calls:
+        one = mean_of([known]).times(1 / Decimal(known.calls))
+    most = Take(Decimal(judged), None, None, None)
+    basis = "past judgements" if known else "a judge reads replies that are not there yet"
+    title = f"{JUDGING} of {work.title}"
+    yield Line(work.suite.name, title, judged, one.times(Decimal(judged)), most, judged, basis, one)
