@@ -19,7 +19,7 @@ import anyio
 
 from harness.errors import QuestionLimit, SpendLimit
 from harness.prices import Book
-from harness.pricing import Price, cost
+from harness.pricing import Price, Service, cost
 from harness.records import Usage
 
 
@@ -77,20 +77,22 @@ class Spend:
         self._settled = self._settled or anyio.Event()
         await self._settled.wait()
 
-    def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
-        """Count one finished call and return its price; None when it has none.
+    def add(
+        self, price_ref: str, usage: Usage | None, service: Service = "standard"
+    ) -> Decimal | None:
+        """Count one finished call, as it was served, and return its price; None when it has none.
 
         With a limit, the next `allowance` is then refused: an unknown price is not zero.
         """
         price = self.book.prices.get(price_ref)
-        usd = cost(usage, price) if usage is not None and price is not None else None
+        usd = cost(usage, price, service) if usage is not None and price is not None else None
         if usd is not None:
             self.spent += usd
             self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, Decimal(0)))
             calls, before = self._priced.get(price_ref, (0, Decimal(0)))
             self._priced[price_ref] = (calls + 1, before + usd)
         elif self._unpriced is None:
-            self._unpriced = f"{price_ref} have no price ({_why(usage, price)})"
+            self._unpriced = f"{price_ref} have no price ({_why(usage, price, service)})"
         return usd
 
     async def _hold(self, price_ref: str, limit: Decimal) -> Decimal:
@@ -140,11 +142,13 @@ class QuestionSpend(Spend):
         finally:
             self._release(held)
 
-    def add(self, price_ref: str, usage: Usage | None) -> Decimal | None:
+    def add(
+        self, price_ref: str, usage: Usage | None, service: Service = "standard"
+    ) -> Decimal | None:
         """Count one finished call in both meters; None when it has no price."""
         assert self.run is not None, "for_question gives the run's meter"
-        self.run.add(price_ref, usage)
-        return Spend.add(self, price_ref, usage)
+        self.run.add(price_ref, usage, service)
+        return Spend.add(self, price_ref, usage, service)
 
     async def _hold_here(self, price_ref: str, run: Spend) -> Decimal:
         limit = self.limit or Decimal(0)
@@ -168,10 +172,16 @@ class QuestionSpend(Spend):
             await self._wait()
 
 
-def _why(usage: Usage | None, price: Price | None) -> str:
+def _why(usage: Usage | None, price: Price | None, service: Service) -> str:
     if usage is None:
         return "the provider reported no tokens"
-    return "it is not in the book" if price is None else "no rate for cached tokens"
+    if price is None:
+        return "it is not in the book"
+    if service != "standard" and service not in price.services:
+        return f"the book has no factor for service {service!r}"
+    if cost(Usage(input=usage.input, output=usage.output), price) is None:
+        return "reasoning has a rate of its own, and nobody counted it"
+    return "no rate for cached tokens" if usage.input_total > usage.input else "a rate is missing"
 
 
 SPEND: ContextVar[Spend | None] = ContextVar("podium_spend", default=None)

@@ -26,6 +26,7 @@ from harness.ledger.row import Scope, plain
 from harness.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
+from harness.service import service_of
 from harness.spend import Spend
 from harness.usage import usage_of_reply
 
@@ -69,9 +70,6 @@ class Recorder:
 
 RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
 """Of the running sample; None where calls are not written down."""
-
-IN_FLIGHT: ContextVar[tuple[Journal, str] | None] = ContextVar("podium_in_flight", default=None)
-"""The journal and the id of the call that this context waits for: retries belong to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,32 +119,83 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
             asked.usage = usage_of_reply(asked.output)
         if spend:
             refused = asked.too_long
-            asked.usd = Decimal(0) if refused else spend.add(request.price_ref, asked.usage)
+            asked.usd = (
+                Decimal(0)
+                if refused
+                else spend.add(request.price_ref, asked.usage, _service(request.model))
+            )
+
+
+@dataclass(slots=True)
+class InFlight:
+    """A call that is being made: `call` is None until it goes out, for it may wait in a queue.
+
+    Its intent is written when Inspect announces the dispatch (harness/ledger/counting.py). Written
+    any sooner, all questions that wait for a connection would count as calls that a killed run may
+    have to pay for.
+    """
+
+    journal: Journal
+    request: Request
+    recorder: Recorder
+    span: str | None
+    call: str | None = None
+    began: float = 0.0
+
+    def dispatched(self) -> str:
+        """Write the intent, once, and return the call's id; OSError when it cannot be written."""
+        if self.call is None:
+            self.call = self.journal.intent(_intent(self.request, self.recorder, self.span))
+            self.began = monotonic()
+        return self.call
+
+    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
+        """Write down that an attempt over HTTP has failed and another follows."""
+        self.journal.retry(self.dispatched(), attempt, error, status)
+
+    @property
+    def took_s(self) -> float:
+        """Seconds since it went out."""
+        return monotonic() - self.began if self.call else 0.0
+
+
+IN_FLIGHT: ContextVar[InFlight | None] = ContextVar("podium_in_flight", default=None)
+"""The call that this context waits for."""
+
+
+class Unwritten(BaseException):
+    """The journal of a call cannot be written; its cause says why.
+
+    No `Exception`: Inspect goes on with a call when a hook raises one.
+    """
 
 
 @contextmanager
 def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
-    """Write the intent, then how the call ended, whatever way it did."""
+    """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder = RECORDER.get()
     if recorder is None:
         yield
         return
-    journal, span = recorder.journal.journal(), current_span_id()
-    call, started = journal.intent(_intent(request, recorder, span)), monotonic()
-    token = IN_FLIGHT.set((journal, call))
+    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id())
+    token = IN_FLIGHT.set(flight)
     try:
         yield
+    except Unwritten as error:
+        raise error.__cause__ or OSError("the journal cannot be written") from None
     except BaseException as error:  # a cancelled call may be billed as well
-        ended = failed(error, last_event(span), monotonic() - started)
-        with suppress(OSError):  # then it counts as unknown, and what went wrong first is told
-            journal.outcome(call, _priced(ended, request, spend))
+        event = last_event(flight.span)
+        if flight.call or event:
+            ended = failed(error, event, flight.took_s)
+            with suppress(OSError):  # then it is unknown, and what went wrong first is told
+                flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
         raise
     finally:
         IN_FLIGHT.reset(token)
-    took, event = monotonic() - started, last_event(span)
+    took, event = flight.took_s, last_event(flight.span)
     ended = outcome_of(asked.output, event, took, refused=asked.too_long)
     asked.usage = ended.usage  # the event may have the provider's own, which says more
-    journal.outcome(call, _priced(ended, request, spend))
+    flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
 
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
@@ -156,7 +205,7 @@ def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
         return ended
     if ended.refused or ended.cache == "read":
         return replace(ended, usd="0")
-    usd = cost(ended.usage or Usage(), price, cast(Service, _service(request.model)))
+    usd = cost(ended.usage or Usage(), price, _service(request.model))
     return replace(ended, usd=plain(usd))
 
 
@@ -187,12 +236,9 @@ def _max_tokens(model: Model) -> int | None:
     return model.api.max_tokens() if own is None else own
 
 
-def _service(model: Model) -> str:
-    """Return how a provider is asked to serve a call: by batch, or by the tier that is named."""
-    if model.config.batch:
-        return "batch"
-    tier: object = model.model_args.get("service_tier")
-    return tier if isinstance(tier, str) and tier not in ("auto", "default") else "standard"
+def _service(model: Model) -> Service:
+    """Return how a provider is asked to serve a call; a tier that no book knows has no price."""
+    return cast(Service, service_of(model.config, model.model_args))
 
 
 @contextmanager
