@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.ledger import Attempt, Figures, Spend, read_figures
+from harness.ledger.paid import ByScope, read_paid
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.logs import RunFacts, facts_in, find_logs
 from harness.processes import in_processes
@@ -36,6 +37,8 @@ class Sitting:
     """Every call of all attempts, each once, added up by kind."""
     told: Mapping[str, Tokens] | None
     """Inspect's own totals in the newest log, by model; None for a log without totals."""
+    paid: ByScope | None = None
+    """What left a purse, by the journals; None where nothing did, and for runs without journals."""
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -62,9 +65,13 @@ def read_sittings(
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
     once = {id(group): _by_age(group) for group in groups.values()}
     sat = list(once.values())
-    figures = in_processes(read_figures, [[head.path for head in group] for group in sat])
-    found = (_sitting(group, sums) for group, sums in zip(sat, figures, strict=True))
+    sums = in_processes(_sums, [[head.path for head in group] for group in sat])
+    found = (_sitting(group, *each) for group, each in zip(sat, sums, strict=True))
     return tuple(found), tuple(foreign)
+
+
+def _sums(paths: Sequence[Path]) -> tuple[Figures, ByScope | None]:
+    return read_figures(paths), read_paid(paths)
 
 
 def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
@@ -147,7 +154,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
     return tuple(str(part) for part in (*exam, *system, facts.purpose))
 
 
-def _sitting(newest_first: Sequence[_Head], figures: Figures) -> Sitting:
+def _sitting(newest_first: Sequence[_Head], figures: Figures, paid: ByScope | None) -> Sitting:
     newest = newest_first[0]
     return Sitting(
         facts=newest.facts,
@@ -157,4 +164,5 @@ def _sitting(newest_first: Sequence[_Head], figures: Figures) -> Sitting:
         attempts=figures.attempts,
         spend=figures.spend,
         told=newest.told,
+        paid=paid,
     )

@@ -2,17 +2,19 @@
 
 Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the list price in
 the log's book, as if nothing had been cached anywhere, so that systems can be compared. *Paid*: the
-calls of all attempts that a provider billed; nothing for recorded and rehearsal workers. Calls that
-grade are in neither.
+calls of all attempts that a provider billed, by the journals where there are any; nothing for
+recorded and rehearsal workers. Calls that grade are in neither.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from harness.ledger import Kind, Phase, QueryTotals, Tally
+from harness.ledger import Phase, QueryTotals
+from harness.ledger.paid import Paid
+from harness.ledger.row import Scope
 from harness.ledger.tally import total
-from harness.pool_file import REPLAYING, Label
+from harness.pool_file import REPLAYING
 from harness.sittings import Sitting
 
 
@@ -30,12 +32,11 @@ class SystemTotals:
     worker_tokens_out: float | None
     conductor_tokens: float | None
     usd: Decimal | None
+    paid: Paid
+    """All that was paid for answers, failed attempts included."""
     usd_paid: Decimal | None
-    """All that was paid for answers, failed attempts included, over the pairs begun so far."""
+    """The same over the pairs begun so far, and not divided; None when it is a range."""
     usd_spent: Decimal | None
-    """The same, not divided. None when the price of a billed call is unknown."""
-    usd_at_least: Decimal
-    """What is known of it: a failed call may have been billed without saying so."""
     usd_grading: Decimal | None
     """Paid to graders that are models; in no figure per query."""
     steps: float | None
@@ -46,16 +47,19 @@ class SystemTotals:
     n_failed: int
     """Calls that ended in an error; what a provider billed for them is unknown."""
 
+    @property
+    def usd_at_least(self) -> Decimal:
+        """What is known of what was paid: a call without an end may have been billed as well."""
+        return self.paid.low
+
 
 def system_totals(sitting: Sitting) -> SystemTotals:
     """Average a system's queries, and add up what all its attempts have spent."""
     graded = [attempt for attempt in sitting.attempts if attempt.graded]
     rows = [attempt.totals for attempt in graded]
-    label, begun, spend = sitting.facts.label, len(sitting.attempts), sitting.spend
-    whole = total(spend.values())
-    billed = total(tally for kind, tally in spend.items() if _is_billed(kind, "solve"))
-    grading = total(tally for kind, tally in spend.items() if _is_billed(kind, "score"))
-    spent = paid(label, billed)
+    begun, whole = len(sitting.attempts), total(sitting.spend.values())
+    answering, scoring = _paid(sitting, "inference", "solve"), _paid(sitting, "scoring", "score")
+    spent = answering.exact
     return SystemTotals(
         n_asked=sitting.asked,
         n_graded=len(graded),
@@ -67,10 +71,10 @@ def system_totals(sitting: Sitting) -> SystemTotals:
         worker_tokens_out=_mean([row.worker_tokens_out for row in rows]),
         conductor_tokens=_mean([row.conductor_tokens for row in rows]),
         usd=_mean_usd(rows),
+        paid=answering,
         usd_paid=spent / begun if spent is not None and begun else None,
         usd_spent=spent,
-        usd_at_least=billed.usd if label == "live" else Decimal(0),
-        usd_grading=paid(label, grading),
+        usd_grading=scoring.exact,
         steps=_mean([attempt.steps for attempt in graded]),
         depth=_mean([attempt.depth for attempt in graded]),
         # A replayed reply comes at once: how long the real one took is not known.
@@ -80,8 +84,18 @@ def system_totals(sitting: Sitting) -> SystemTotals:
     )
 
 
-def _is_billed(kind: Kind, phase: Phase) -> bool:
-    return kind.phase == phase and kind.billable
+def _paid(sitting: Sitting, scope: Scope, phase: Phase) -> Paid:
+    """Return what left a purse; by the logs for runs that are older than journals.
+
+    A call that failed without saying whether it was billed has no upper bound there.
+    """
+    if sitting.facts.label != "live":
+        return Paid()
+    if sitting.paid is not None:
+        return sitting.paid.get(scope, Paid())
+    kinds = ((kind, tally) for kind, tally in sitting.spend.items() if kind.phase == phase)
+    billed = total(tally for kind, tally in kinds if kind.billable)
+    return Paid(billed.usd, billed.billed, billed.unbilled - billed.unpriced, billed.unpriced)
 
 
 def _replayed(sitting: Sitting) -> bool:
@@ -90,11 +104,6 @@ def _replayed(sitting: Sitting) -> bool:
     return sitting.facts.label == "recorded" or any(
         model.startswith(f"{REPLAYING}/") for model in models
     )
-
-
-def paid(label: Label, billed: Tally) -> Decimal | None:
-    """Return the dollars that left a purse; None when the price of a billed call is unknown."""
-    return billed.billed if label == "live" else Decimal(0)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -13,6 +13,7 @@ from harness.totals import SystemTotals, system_totals
 from reports.blocks import NONE, blocks_of, put, reference_of_block, short
 from reports.boxes import apart, boxes_of, packages
 from reports.breakdown import PASS_AT, Comparison, Part, groups_of
+from reports.money import dollars, paid_cell
 from reports.reference import rule_of
 from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.tables import Row
@@ -36,9 +37,11 @@ order. *epochs* is how often each question is asked: with k of them, accuracy is
 over questions of their mean grade. *graded/asked* counts (question, epoch) pairs, *no answer* the
 graded ones whose reply holds no answer that could be read: they are wrong. Figures per query are
 means over graded pairs.
-*USD/query* is would-be: at the named price book, as if nothing had been cached. *paid/query* is
-what left a purse, failed attempts included. *worker out* is workers' output tokens, the token count
-of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on the critical path.
+*USD/query* is would-be: at the list price of the named price book, as if nothing had been cached,
+here or by a provider. *paid/query* is what left a purse, failed attempts included; a range where
+calls were sent and never answered, `?` where nothing bounds them. *worker out* is workers' output
+tokens, the token count of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on
+the critical path.
 Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
 questions can show (80 % power), or one that an exact sign test does not confirm. `-` is unknown."""
 
@@ -94,7 +97,7 @@ def _head(block: Sequence[Row]) -> str:
     one, reference = block[0], reference_of_block(block)
     why = "" if reference == NONE else f" ({rule_of(reference)})"
     pool = short(one.pool, one.pool_sha256)
-    book = short(one.price_book, one.price_book_sha256)
+    book = f"{short(one.price_book, one.price_book_sha256)} of {one.price_book_date}"
     shared = f"**{one.label}**{put(one.prompt)}, pool {pool}, price book {book}, seed {one.seed}"
     return f"{shared}; reference: {reference}{why}"
 
@@ -131,8 +134,8 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
         str(row.epochs),
         f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
-        usd(row.usd_per_query),
-        usd(row.usd_paid_per_query),
+        dollars(row.usd_per_query, row.n_unpriced),
+        paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced),
         count(row.tokens_in),
         count(row.tokens_out),
         count(row.tokens_reasoning),
@@ -171,7 +174,7 @@ def _workers(facts: Sequence[RunFacts]) -> str:
                     f"`{name}`",
                     f"`{worker.model}`",
                     settings or "provider defaults",
-                    _rates(book, worker.price),
+                    _rates(run, book, worker.price),
                     "none" if run.label == "rehearsal" else worker.knowledge_cutoff,
                 ],
             )
@@ -179,9 +182,12 @@ def _workers(facts: Sequence[RunFacts]) -> str:
     return "## Workers\n\n" + "\n".join(lines)
 
 
-def _rates(book: Book, ref: str) -> str:
+def _rates(run: RunFacts, book: Book, ref: str) -> str:
     price = book.prices.get(ref)
-    return f"{price.input} / {price.output}" if price else "no price"
+    if price is None:
+        return "no price"
+    market = price.evidence and run.label != "rehearsal"
+    return f"{price.input} / {price.output}" + (f" ({price.evidence})" if market else "")
 
 
 def _spend(sittings: Sequence[Sitting]) -> str:
@@ -204,7 +210,7 @@ def _spend(sittings: Sequence[Sitting]) -> str:
         spend = sitting.spend
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
-        paid = _paid(totals, facts)
+        paid = _paid(totals)
         exam = f"{facts.suite} ({facts.split}){put(facts.prompt)}"
         cells = [facts.purpose, exam, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
@@ -218,10 +224,8 @@ def _plus(total: Decimal | None, part: Decimal | None) -> Decimal | None:
     return None if total is None or part is None else total + part
 
 
-def _paid(totals: SystemTotals, facts: RunFacts) -> str:
-    if totals.usd_spent is None:
-        return f"{UNKNOWN} ({totals.n_unpriced} calls without a price)"
-    return usd(totals.usd_spent)
+def _paid(totals: SystemTotals) -> str:
+    return paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
 
 
 def _spend_order(sitting: Sitting) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from pathlib import PurePath
 from harness.logs import RunFacts
 from harness.sittings import Sitting
 from harness.totals import SystemTotals
+from reports.money import notes_on_money
 from reports.reference import SINGLE
 from reports.render import usd
 from reports.two_verdicts import two_verdicts
@@ -31,6 +32,7 @@ def notes_of(sitting: Sitting, totals: SystemTotals) -> list[str]:
     notes += _on_verdicts(sitting)
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
+    notes += notes_on_money(sitting, totals)
     if totals.n_failed:
         notes.append(_failures(totals, sitting.facts))
     return notes

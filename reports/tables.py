@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from typing import Any
 
 from harness.logs import RunFacts
 from harness.pool_file import Label
@@ -17,6 +16,7 @@ from harness.sittings import Sitting
 from harness.suite import OFFICIAL, Prompt
 from harness.totals import SystemTotals, system_totals
 from reports.intervals import accuracy, accuracy_interval, difference
+from reports.money import money_columns
 from reports.notes import arguments_of, notes_of
 from reports.pass_at import PassAt, pass_at
 from reports.reference import (
@@ -26,7 +26,7 @@ from reports.reference import (
     reference_of,
     refuse_mixed_versions,
 )
-from reports.two_verdicts import TwoVerdicts, two_verdicts
+from reports.two_verdicts import rule_columns, two_verdicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Row:
     usd_per_query: Decimal | None = None
     """Would-be: at the price book in the log, as if nothing had been cached."""
     usd_paid_per_query: Decimal | None = None
-    """Live only, failed attempts included; per pair begun."""
+    """Live only, failed attempts included; per pair begun. None when it is a range."""
     tokens_in: float | None = None
     tokens_out: float | None = None
     worker_tokens_out: float | None = None
@@ -103,6 +103,22 @@ class Row:
     pass_at_10: float | None = None
     prompt: Prompt = OFFICIAL
     """How the questions were put."""
+    order: int | None = None
+    """Place in which the run began its systems: later ones find earlier ones' cached prefixes."""
+    usd_paid_low: Decimal | None = None
+    """What is known of what was paid, and the most it can be; calls that never ended may be
+    billed."""
+    usd_paid_high: Decimal | None = None
+    n_unknown_billed: int = 0
+    n_unpriced: int = 0
+    """Calls that had a reply and have no price."""
+    usd_gpu_per_query: Decimal | None = None
+    """The same work on own hardware, of workers whose price says so; beside, never added."""
+    usd_scoring_per_query: Decimal | None = None
+    """List price of graders that are models; in no other column."""
+    price_book_date: str = ""
+    price_evidence: str = ""
+    """For each worker that was called: `dated` or `carried-back`."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))
@@ -173,7 +189,8 @@ def _row(sitting: Sitting) -> Row:
     return replace(
         _described(sitting, totals),
         **_box(sitting.facts),
-        **_rules(rules),
+        **rule_columns(rules),
+        **money_columns(sitting, totals),
         n_fragile=sum(attempt.fragile for attempt in sitting.attempts if attempt.graded),
         pass_at_5=_at(passed, 5),
         pass_at_10=_at(passed, 10),
@@ -181,7 +198,6 @@ def _row(sitting: Sitting) -> Row:
         ci_low=interval.low if interval else None,
         ci_high=interval.high if interval else None,
         usd_per_query=totals.usd,
-        usd_paid_per_query=totals.usd_paid,
         tokens_in=totals.tokens_in,
         tokens_out=totals.tokens_out,
         worker_tokens_out=totals.worker_tokens_out,
@@ -203,16 +219,6 @@ def _box(facts: RunFacts) -> dict[str, str | None]:
         "box_image": on.image,
         "box_image_id": on.image_id,
         "box_packages": " ".join(on.packages),
-    }
-
-
-def _rules(rules: TwoVerdicts | None) -> dict[str, Any]:
-    if rules is None:
-        return {}
-    return {
-        "official_accuracy": rules.official_accuracy,
-        "n_official_differ": rules.differ,
-        "n_official_errata": rules.errata,
     }
 
 
@@ -251,6 +257,7 @@ def _described(sitting: Sitting, totals: SystemTotals) -> Row:
         pool_sha256=facts.pool_sha256,
         price_book_sha256=str(facts.prices["sha256"]),
         prompt=facts.prompt,
+        order=facts.order,
     )
 
 

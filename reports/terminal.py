@@ -13,7 +13,8 @@ from reports.blocks import (
 )
 from reports.boxes import apart, boxes_of
 from reports.breakdown import Comparison, Part, groups_of
-from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
+from reports.money import dollars
+from reports.render import UNKNOWN, aligned, count, interval, percent, points
 from reports.tables import Row
 
 WIDTH = 120
@@ -111,7 +112,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         points(row.paired_diff) if row.paired_diff is not None else UNKNOWN,
         row.verdict or UNKNOWN,
         f"{row.n_graded}/{row.n_asked}",
-        usd(row.usd_per_query),
+        dollars(row.usd_per_query, row.n_unpriced),
         count(row.tokens_out),
         count(row.calls, 1),
         count(row.steps, 1),

@@ -7,6 +7,7 @@ figures, and one that shows only the published rule understates some systems.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.ledger import Attempt
 from reports.intervals import accuracy
@@ -61,3 +62,14 @@ def _official(attempt: Attempt) -> float | None:
     if attempt.official is None and not attempt.parsed:
         return attempt.value
     return attempt.official
+
+
+def rule_columns(rules: TwoVerdicts | None) -> dict[str, Any]:
+    """Return a row's columns on the published evaluator; none where the suite has none."""
+    if rules is None:
+        return {}
+    return {
+        "official_accuracy": rules.official_accuracy,
+        "n_official_differ": rules.differ,
+        "n_official_errata": rules.errata,
+    }

@@ -4,6 +4,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from runs import Exam, sit
 
@@ -36,22 +37,26 @@ def journal(home: Path, system: str, calls: int) -> Path:
     return made.path
 
 
+def intent_of(**changes: Any) -> Intent:
+    """Return a call of 5 bytes that is about to be dispatched."""
+    fields: dict[str, Any] = {
+        "scope": "inference",
+        "sample": None,
+        "role": "sage",
+        "step": None,
+        "model": "scripted/sage",
+        "price_ref": "scripted/sage",
+        "prompt_sha256": "0" * 64,
+        "prompt_bytes": 5,
+        "max_tokens": None,
+        "span": None,
+    }
+    return Intent(**{**fields, **changes})
+
+
 def add_call(intent: Callable[[Intent], str], outcome: Callable[[str, Outcome], None]) -> None:
     """Write down one call; its usage has a key that looks like a digest."""
-    call = intent(
-        Intent(
-            scope="inference",
-            sample=None,
-            role="sage",
-            step=None,
-            model="scripted/sage",
-            price_ref="scripted/sage",
-            prompt_sha256="0" * 64,
-            prompt_bytes=5,
-            max_tokens=None,
-            span=None,
-        )
-    )
+    call = intent(intent_of())
     said = {"hash": "f" * 64, "input": 3}
     outcome(call, Outcome(event=None, usage=Usage(input=3, output=1), raw_usage=said))
 

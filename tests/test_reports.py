@@ -23,7 +23,9 @@ HEADER = (
     "pool_sha256,price_book_sha256,"
     "box_python,box_image,box_image_id,box_packages,"
     "official_accuracy,n_official_differ,n_official_errata,n_fragile,pass_at_5,pass_at_10,"
-    "prompt"
+    "prompt,"
+    "order,usd_paid_low,usd_paid_high,n_unknown_billed,n_unpriced,usd_gpu_per_query,"
+    "usd_scoring_per_query,price_book_date,price_evidence"
 )
 
 
@@ -161,7 +163,7 @@ def test_workers_are_printed_with_settings_price_and_cutoff(tmp_path: Path) -> N
     told = {"model": "scripted/sage", "temperature": 0.2, "effort": "low"}
     assert json.loads(row.config) == {"sage": told}
     text = found.files[0].read_text()
-    assert "| temperature=0.2, effort=low | 2 / 10 | 2024-06 (model card) |" in text
+    assert "| temperature=0.2, effort=low | 2 / 10 (dated) | 2024-06 (model card) |" in text
     assert "questions dated 2026-01" in text
 
 

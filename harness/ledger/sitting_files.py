@@ -74,5 +74,10 @@ def _journals_of(parent: Path, task: str) -> Path:
     return found[0] if found else parent / FOLDER / name
 
 
+def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
+    """Return the journals of the task whose logs lie in a folder; none of runs older than them."""
+    return _jsonl(_journals_of(parent, task))
+
+
 def _jsonl(place: Path) -> tuple[Path, ...]:
     return tuple(sorted(place.glob("*.jsonl")))

@@ -1,0 +1,141 @@
+"""What a run has spent so far, from all attempts: what `--max-usd` of a resumed run begins with.
+
+Journals have every call, also those that no log kept, so logs are read only where they are older
+than journals. Not here: the meter of a run in progress (harness/spend.py).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from harness.errors import UserError
+from harness.ledger.billing import Attempted, upper_bound
+from harness.ledger.journal import FOLDER
+from harness.ledger.raw_log import Json, naming, open_log
+from harness.ledger.spent import spent_in_logs
+from harness.ledger.writing import Told, after_retry, ended
+from harness.prices import Book
+from harness.pricing import cost
+from harness.records import PODIUM
+
+ZERO = Decimal(0)
+CALL_LINES = ("intent", "retry", "outcome")
+
+
+@dataclass(slots=True)
+class CallLines:
+    """What a journal says of one call."""
+
+    intent: Json
+    retries: list[Json] = field(default_factory=list[Json])
+    outcome: Json | None = None
+
+    def attempts(self) -> Iterator[Told]:
+        """Yield how each attempt over HTTP ended, the last one last."""
+        for number, retry in enumerate(self.retries, 1):
+            yield after_retry(number, retry, None)
+        yield ended(len(self.retries) + 1, self.outcome, None)
+
+
+def calls_of(path: Path) -> Iterator[CallLines]:
+    """Yield the calls of one journal, in the order of their intents.
+
+    Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
+    """
+    calls: dict[str, CallLines] = {}
+    for line in _lines(path):
+        kind, call = line.get("kind"), str(line.get("call", ""))
+        if kind == "intent":
+            calls[call] = CallLines(line)
+        elif call in calls and kind == "retry":
+            calls[call].retries.append(line)
+        elif call in calls and kind == "outcome":
+            calls[call].outcome = line
+    yield from calls.values()
+
+
+def _lines(path: Path) -> Iterator[Json]:
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            found: Any = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(found, dict):
+            yield cast(Json, found)
+
+
+def spent(log_dir: Path, book: Book) -> Decimal:
+    """Return the would-be dollars of all attempts below a run's directory, at the run's book.
+
+    0 when nothing was called yet. An attempt of which nobody knows whether it was billed counts as
+    the most it can have cost, or where nothing bounds that, as the dearest call of its price.
+    UserError names calls whose replies have no price.
+    """
+    sums = _Sums(book)
+    for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
+        for call in calls_of(path):
+            sums.add(call, path.name)
+    return sums.total() + spent_in_logs(_older_logs(log_dir), frozenset(sums.events))
+
+
+def _older_logs(log_dir: Path) -> Iterator[Path]:
+    """Yield the logs whose calls are in no journal; each says in its header what it is."""
+    for path in sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ():
+        with open_log(path) as log, naming(path):
+            metadata = cast(Json, log.header["eval"].get("metadata") or {})
+        facts = cast(Json, metadata.get(PODIUM) or {})
+        if not facts.get("journal"):
+            yield path
+
+
+@dataclass(slots=True)
+class _Sums:
+    book: Book
+    known: Decimal = ZERO
+    events: list[str] = field(default_factory=list[str])
+    """uuids of the events of the journals' calls."""
+    dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
+    unknown: list[tuple[str, Decimal | None]] = field(
+        default_factory=list[tuple[str, Decimal | None]]
+    )
+    """Price and upper bound of attempts of which nobody knows whether they were billed."""
+
+    def add(self, call: CallLines, journal: str) -> None:
+        """Count all attempts of a call."""
+        if call.outcome and call.outcome.get("event"):
+            self.events.append(call.outcome["event"])
+        for told in call.attempts():
+            if told.billable == "yes":
+                self._billed(call.intent, told, journal)
+            elif told.billable == "unknown":
+                self.unknown.append((call.intent["price_ref"], self._bound(call.intent)))
+
+    def total(self) -> Decimal:
+        """Return the sum; what is unknown counts as its bound, else as the dearest call."""
+        assumed = (
+            self.dearest.get(ref, ZERO) if bound is None else bound for ref, bound in self.unknown
+        )
+        return self.known + sum(assumed, ZERO)
+
+    def _billed(self, intent: Json, told: Told, journal: str) -> None:
+        ref = intent["price_ref"]
+        price = self.book.prices.get(ref)
+        service = intent.get("service") or "standard"
+        usd = cost(told.usage, price, service) if told.usage and price else None
+        if usd is None:
+            raise UserError(
+                f"Calls of {intent['role']!r} in {journal} have no price, so --max-usd cannot "
+                "hold: leave it out, or start in another --log-dir with a price book that has "
+                "the worker."
+            )
+        self.known += usd
+        self.dearest[ref] = max(usd, self.dearest.get(ref, ZERO))
+
+    def _bound(self, intent: Json) -> Decimal | None:
+        price = self.book.prices.get(intent["price_ref"])
+        sizes = intent.get("prompt_bytes"), intent.get("max_tokens")
+        return upper_bound(Attempted("unknown", "none", None, "standard", *sizes), price)
