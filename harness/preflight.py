@@ -16,6 +16,7 @@ from harness.pool import slot_model
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.records import CONDUCTOR, GRADER
+from harness.service import STANDARD, service_of
 
 PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
@@ -36,12 +37,27 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
     found: list[str] = []
     for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
         found.extend(_model_problems(slot))
-        if spec.label == "live" and slot.price_ref not in book.prices:
-            found.append(
-                f"Worker {slot.name!r} has no price: add {slot.price_ref!r} to price book "
-                f"{book.name!r}, or name another `price` in the pool file."
-            )
+        if spec.label == "live":
+            found.extend(_price_problems(slot, book))
     return found
+
+
+def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
+    """Yield why the calls of a worker would have no price: no entry, or none for its service."""
+    price = book.prices.get(slot.price_ref)
+    if price is None:
+        yield (
+            f"Worker {slot.name!r} has no price: add {slot.price_ref!r} to price book "
+            f"{book.name!r}, or name another `price` in the pool file."
+        )
+        return
+    service = service_of(slot.config, slot.args)
+    if service != STANDARD and service not in price.services:
+        yield (
+            f"Worker {slot.name!r} is served as {service!r}, and price book {book.name!r} has no "
+            f"factor for it: add one to the services of {slot.price_ref!r}, or leave it out of the "
+            "worker's settings."
+        )
 
 
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from harness.cli import main
 from harness.errors import UserError
 from harness.pool_file import POOLS, read_pool
+from harness.preflight import problems
 from harness.price_changes import changes
 from harness.price_listing import show_book, show_books
 from harness.price_records import launch_day, record_of
@@ -187,6 +188,23 @@ def test_live_workers_are_priced_on_the_papers_day_and_what_is_carried_back_says
     assert wanted == set(book.prices)
     carried = [ref for ref, price in book.prices.items() if price.evidence == "carried-back"]
     assert carried == ["openrouter/qwen/qwen3-32b"]
+
+
+def test_a_worker_whose_service_has_no_factor_is_found_before_anything_is_spent(
+    tmp_path: Path,
+) -> None:
+    pool = tmp_path / "mine.toml"
+    text = (
+        'label = "live"\nprices = "list-2026-11-21"\n[[workers]]\nname = "a"\n'
+        'model = "vllm/acme/sage"\nprice = "openrouter/qwen/qwen3-32b"\n'
+        'args = { service_tier = "flex", base_url = "http://localhost:9" }\n'
+    )
+    pool.write_text(text)
+    spec = read_pool(str(pool))
+    found = [said for said in problems(spec, read_book(spec.prices)) if "served" in said]
+    assert len(found) == 1
+    assert "'flex'" in found[0]
+    assert "no factor" in found[0]
 
 
 def test_plain_fugu_has_no_price_in_any_book() -> None:

@@ -1,5 +1,6 @@
 """A limit on dollars holds, also where nobody can say what a call cost."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from runs import BOOK, Crew, failing_on, sit, steps
 
 from harness.errors import SpendLimit, UserError
 from harness.ledger import spent_in
+from harness.pricing import Service
 from harness.records import Usage
 from harness.spend import Spend
 
@@ -36,6 +38,23 @@ def test_after_a_call_without_a_price_no_limited_call_is_made(
     with pytest.raises(SpendLimit, match=f"{reason}.*--max-usd cannot hold"):
         anyio.run(ask_twice, Spend(BOOK, limit=Decimal(100)), price_ref, usage)
     anyio.run(ask_twice, Spend(BOOK), price_ref, usage)
+
+
+@pytest.mark.parametrize(
+    ("service", "spent"),
+    [
+        pytest.param("standard", "2", id="standard"),
+        pytest.param("batch", "1.0", id="batch"),
+        pytest.param("priority", "4", id="dearer-than-the-list"),
+        pytest.param("flex", None, id="no-factor"),
+    ],
+)
+def test_the_meter_counts_a_call_as_it_was_served(service: Service, spent: str | None) -> None:
+    factors: dict[Service, Decimal] = {"batch": Decimal("0.5"), "priority": Decimal(2)}
+    book = replace(BOOK, prices={SAGE: replace(BOOK.prices[SAGE], services=factors)})
+    spend = Spend(book, limit=Decimal(100))
+    assert spend.add(SAGE, PRICED, service) == (None if spent is None else Decimal(spent))
+    assert (spend.unpriced is None) is (spent is not None)
 
 
 def test_calls_that_wait_for_the_first_price_are_refused_with_it() -> None:
