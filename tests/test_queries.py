@@ -68,6 +68,14 @@ def test_a_killed_call_makes_tokens_unknown_and_dollars_a_range() -> None:
     assert found.n_unknown == 1
 
 
+def test_a_try_that_timed_out_before_the_answer_is_in_the_range_and_not_in_the_headline() -> None:
+    found = added(killed(attempt=1), row(attempt=2))
+    assert (found.calls, found.attempts, found.n_unknown, found.n_unpriced) == (1, 2, 1, 0)
+    assert (found.worker_out, found.usd_list) == (5, Decimal("0.000065"))
+    assert found.usd is None
+    assert (found.usd_low, found.usd_high) == (Decimal("0.000063"), Decimal("0.010063"))
+
+
 def test_what_was_not_graded_is_in_no_other_figure() -> None:
     found = added(row(call="old", sample="s0", counted=False), row(call="new"))
     assert (found.calls, found.discarded_calls) == (1, 1)
@@ -116,8 +124,9 @@ def test_gpu_time_is_null_where_no_call_has_any() -> None:
 
 
 def test_replayed_replies_have_no_latency() -> None:
-    found = added(row(usage_source="recorded", label="recorded"))
-    assert (found.latency_s, found.critical_path_s) == (None, None)
+    for replayed in ({"usage_source": "recorded"}, {"model": "recorded/sage"}):
+        found = added(row(**replayed))
+        assert (found.latency_s, found.critical_path_s) == (None, None)
 
 
 def step(number: int, seconds: float, **changes: Any) -> LedgerRow:

@@ -126,8 +126,10 @@ def answered(sample: Json, exam: Exam) -> Answered:
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if shown or plan is None else without_texts(plan),
-        plan_sha256=None if plan is None else hashlib.sha256(plan.encode()).hexdigest(),
+        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
+        plan_sha256=None
+        if plan is None
+        else hashlib.sha256(plan.encode("utf-8", "replace")).hexdigest(),
         latency_s=solver_seconds(sample),
     )
 
@@ -143,13 +145,18 @@ def _text(value: object, shown: bool) -> str | None:
     if value is None or value == "":
         return None
     several = " | ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
-    return str(several) if shown else SECRET
+    return _whole(str(several)) if shown else SECRET
+
+
+def _whole(text: str) -> str:
+    """Return a text that UTF-8 can hold: a model may write half a character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _reason(sample: Json, score: Json | None, value: float | None, shown: bool) -> str:
     if value is not None:
         if shown and score and score.get("explanation"):
-            return str(score["explanation"])
+            return _whole(str(score["explanation"]))
         found: Json = (score or {}).get("metadata") or {}
         return "" if found.get("parsed", True) else UNREAD
     if sample.get("error"):

@@ -123,7 +123,7 @@ def _array(column: Column, values: Sequence[Any]) -> Any:
         values = [None if one is None else one.quantize(UNIT, ROUND_HALF_EVEN) for one in values]
     try:
         return pa.array(values, type=column.type)
-    except (ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"Column {column.name} has a value that {column.type} cannot hold exactly ({error}); "
             "nothing was rounded: check the rates of the price book."

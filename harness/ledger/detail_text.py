@@ -50,7 +50,7 @@ def _head(row: QueryRow) -> Iterator[str]:
         f"{_or(row.worker_in)} in, {_or(row.worker_out)} out; reasoning {_or(row.reasoning)}; "
         f"cached {_or(row.cache_read)}; orchestration {_or(row.orchestration)}"
     )
-    unpriced = f" ({_attempts(row.n_unpriced)} without a price)" if row.n_unpriced else ""
+    unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
     yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}"
     if row.grader_calls:
         yield f"  scoring {_usd(row.usd_scoring)} in {row.grader_calls} calls"

@@ -23,6 +23,7 @@ parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
 TABLES = ("calls", "queries")
 CODE = Path(__file__).parent.parent
+NEW = "new-"
 KEPT = 4
 """Exports that stay, the newest ones."""
 
@@ -68,16 +69,27 @@ def _made(source: Path) -> Path:
     """Return the folder with an export of a run as it is now."""
     place = _own_folder()
     folder = place / _state(source)
-    if not (folder / LISTED).is_file():
-        fresh = Path(tempfile.mkdtemp(dir=place, prefix="new-"))
-        try:
-            export(source, fresh)
-            if not folder.exists():
-                fresh.rename(folder)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-        _forget(place, folder)
+    if _whole(folder):
+        os.utime(folder)
+        return folder
+    fresh = Path(tempfile.mkdtemp(dir=place, prefix=NEW))
+    try:
+        export(source, fresh)
+        shutil.rmtree(folder, ignore_errors=True)  # what a cleaner of temporary files left
+        fresh.rename(folder)
+    except OSError:
+        if not _whole(folder):  # else another query was as quick
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    _forget(place, folder)
     return folder
+
+
+def _whole(folder: Path) -> bool:
+    return all(
+        (folder / name).is_file() for name in (LISTED, *(f"{one}.parquet" for one in TABLES))
+    )
 
 
 def _own_folder() -> Path:
@@ -104,7 +116,7 @@ def _state(source: Path) -> str:
 
 
 def _forget(place: Path, newest: Path) -> None:
-    others = [path for path in place.iterdir() if path != newest and path.name[:4] != "new-"]
+    others = [path for path in place.iterdir() if path != newest and not path.name.startswith(NEW)]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[KEPT - 1 :]:
         shutil.rmtree(path, ignore_errors=True)

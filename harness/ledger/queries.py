@@ -14,6 +14,7 @@ from harness.ledger.answered import Answered, Exam
 from harness.ledger.plans import critical_path
 from harness.ledger.query_row import QueryRow
 from harness.ledger.row import LedgerRow
+from harness.pool_file import REPLAYING
 from harness.records import CONDUCTOR
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
@@ -46,7 +47,7 @@ def query_row(rows: Sequence[LedgerRow], answer: Answered | None) -> QueryRow:
         **_answer(answer),
         **(_identity(answer.exam, answer) if answer else _identity(rows[0], rows[0])),
         **_counts(solving, scoring, discarded),
-        **_tokens(solving, scoring),
+        **_tokens(last_attempts(solving), last_attempts(scoring)),
         **_money(solving, scoring, discarded),
         **_times(solving, answer),
         "logs": _names(row.log for row in rows),
@@ -62,6 +63,19 @@ def answering(rows: Sequence[LedgerRow], answer: Answered | None) -> list[Ledger
         return solving
     counted = [row for row in solving if row.counted]
     return counted or [row for row in solving if row.sample == answer.sample]
+
+
+def last_attempts(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
+    """Return each call once, by its last attempt: what was asked, whatever failed on the way.
+
+    Failures of a provider depend on its day, like its caches, so a comparison cannot count on them;
+    what they may have cost is in the bounds of what was billed.
+    """
+    last: dict[str, LedgerRow] = {}
+    for row in rows:
+        if row.call not in last or row.attempt > last[row.call].attempt:
+            last[row.call] = row
+    return list(last.values())
 
 
 def known_sum(parts: Iterable[Decimal | None]) -> Decimal | None:
@@ -136,7 +150,7 @@ def _counts(
         "cached_calls": _calls(row for row in solving if row.cache == "read"),
         "discarded_calls": _calls(discarded),
         "grader_calls": _calls(scoring),
-        "n_unpriced": sum(row.usd_list is None for row in solving),
+        "n_unpriced": sum(row.usd_list is None for row in last_attempts(solving)),
         "n_unknown": sum(row.billable == "unknown" for row in solving),
     }
 
@@ -168,7 +182,7 @@ def _money(
     served = [row for row in solving if row.gpu_s is not None]
     return {
         "usd": known_sum(row.usd for row in solving),
-        "usd_list": known_sum(row.usd_list for row in solving),
+        "usd_list": known_sum(row.usd_list for row in last_attempts(solving)),
         "usd_low": known_sum(row.usd_low for row in solving),
         "usd_high": known_sum(row.usd_high for row in solving),
         "usd_scoring": known_sum(row.usd for row in scoring),
@@ -179,7 +193,9 @@ def _money(
 
 
 def _times(solving: Sequence[LedgerRow], answer: Answered | None) -> Mapping[str, Any]:
-    replayed = any(row.usage_source == "recorded" for row in solving)
+    replayed = any(
+        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
+    )
     timed = answer is not None and not replayed
     return {
         "latency_s": answer.latency_s if answer and timed else None,

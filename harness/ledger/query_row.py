@@ -79,7 +79,7 @@ class QueryRow:
     usd: Decimal | None
     """Inference as providers bill it at the book: caches used, local reads 0."""
     usd_list: Decimal | None
-    """The headline: inference at list price, as if nothing had been cached anywhere."""
+    """The headline: inference at list price, each call once, as if nothing had been cached."""
     usd_low: Decimal | None
     """Bounds of `usd`: calls of which nobody knows whether they were billed count 0 here."""
     usd_high: Decimal | None
@@ -89,7 +89,7 @@ class QueryRow:
     usd_discarded: Decimal | None
     """What attempts at the question that were not graded cost; in no other figure."""
     n_unpriced: int
-    """Attempts without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."""
+    """Calls without a price: when it is not 0, `usd_list` is NULL and no sum may skip it."""
     n_unknown: int
     """Attempts of which nobody knows whether they were billed."""
     gpu_s: Decimal | None

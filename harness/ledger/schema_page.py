@@ -26,8 +26,11 @@ What nobody knows is NULL and never 0. SQL's `sum()` skips NULL in silence, so a
     FROM queries WHERE purpose = 'eval' GROUP BY system
 
 In `queries`, `usd_list` is NULL as soon as one call of the query has no price; `n_unpriced` says
-how many have none. In `calls`, `usd_list IS NULL` is a call without a price. `usd` is a range from
-`usd_low` to `usd_high` where `n_unknown` is not 0.
+how many have none. In `calls`, `usd_list IS NULL` is an attempt without a price. `usd` is a range
+from `usd_low` to `usd_high` where `n_unknown` is not 0.
+
+Tokens and `usd_list` of a query count each call once, by its last attempt; `usd` and its bounds
+count every attempt, so what failed on the way is there.
 
 ## Scopes
 
