@@ -41,8 +41,8 @@ def pass_at(values: Values) -> tuple[PassAt, ...]:
     if not grades or not set(grades) <= {0.0, 1.0}:
         return ()
     most = max(len(one) for one in values.values())
-    found = [_pass_at(values, k) for k in KS if k <= most]
-    return tuple(found) if len(found) > 1 else ()
+    some = [k for k in KS if k <= most]
+    return tuple(_pass_at(values, k) for k in some) if len(some) > 1 else ()
 
 
 def _pass_at(values: Values, k: int) -> PassAt:

@@ -30,6 +30,8 @@ COLOURS = (
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
 SINGLE = "single:"
+MOST = 60
+"""Systems in one panel; more of them hide each other, and a panel grows with its key."""
 DECADE = 10
 """A range wider than this is drawn on a logarithmic axis."""
 
@@ -56,19 +58,36 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 def figure_of(rows: Sequence[Row]) -> Figure:
     """Return the plot; systems without accuracy or without a price are named below their panel."""
-    panels = blocks_of(rows)
+    panels = [thinned(block) for block in blocks_of(rows)]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
-    tallest = max((len(panel) for panel in panels), default=1)
+    tallest = max((len(panel.rows) for panel in panels), default=1)
     height = max(3.8, 1.3 + 0.215 * tallest)
     figure = Figure(figsize=(8.2 * across, height * down), layout="constrained")
     FigureCanvasAgg(figure)
     looks = _looks(rows)
     for at, panel in enumerate(panels):
         axes = figure.add_subplot(down, across, at + 1)
-        _panel(axes, panel, looks)
+        _panel(axes, panel.rows, looks)
         _name(axes, panel, rows)
     return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What one panel shows of a block."""
+
+    rows: Sequence[Row]
+    of: int
+    """How many rows the block has."""
+
+
+def thinned(block: Sequence[Row]) -> Panel:
+    """Return the most accurate rows of a large block (rows come sorted so), with the reference."""
+    if len(block) <= MOST:
+        return Panel(block, len(block))
+    rest = [row for row in block[MOST:] if row.verdict == "reference"]
+    return Panel([*block[: MOST - len(rest)], *rest], len(block))
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
@@ -103,14 +122,24 @@ def _scale(rows: Sequence[Row]) -> Scale:
     return DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
 
 
-def _name(axes: Axes, panel: Sequence[Row], rows: Sequence[Row]) -> None:
-    """Write a panel's title, what its horizontal axis measures, and what could not be drawn."""
-    first, scale = panel[0], _scale(panel)
+def _name(axes: Axes, panel: Panel, rows: Sequence[Row]) -> None:
+    """Write a panel's title, what its horizontal axis measures, and what was not drawn."""
+    first, scale = panel.rows[0], _scale(panel.rows)
     axes.set_title(f"{exam_name(first)}, pool {pool_name(first, rows)}", fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale is DOLLARS else ""
-    left = [row.system for row in panel if row.accuracy is None or scale.place(row) is None]
+    left = [row.system for row in panel.rows if row.accuracy is None or scale.place(row) is None]
     text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
-    axes.set_xlabel("\n".join([scale.label + prices, *wrap(text, 90)]), fontsize=8 if left else 10)
+    lines = [scale.label + prices, *wrap(_fewer(panel), 90), *wrap(text, 90)]
+    axes.set_xlabel("\n".join(lines), fontsize=8 if len(lines) > 1 else 10)
+
+
+def _fewer(panel: Panel) -> str:
+    """Say so where not all systems are drawn."""
+    if panel.of == len(panel.rows):
+        return ""
+    has_reference = any(row.verdict == "reference" for row in panel.rows)
+    which = "the most accurate" + (" and the reference" if has_reference else "")
+    return f"drawn: {len(panel.rows)} of {panel.of:,} systems, {which}"
 
 
 def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:
