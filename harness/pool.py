@@ -25,6 +25,7 @@ from inspect_ai.util import LimitExceededError, span
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.asking import Request, asking
+from harness.ledger.observed import WRAPPERS
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, GRADER, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
@@ -67,8 +68,7 @@ class Pool:
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
-            reason = str(error).strip().splitlines()[0:1] or [type(error).__name__]
-            raise WorkerError(f"{worker} ({model}) gave no reply: {reason[0]}") from error
+            raise WorkerError(f"{worker} ({model}) gave no reply: {_reason(error)}") from error
         finally:
             CURRENT.reset(token)
         return Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
@@ -89,6 +89,13 @@ class Pool:
         occurrence = self._asked[key]
         self._asked[key] += 1
         return Replicate(epoch=self.epoch, occurrence=occurrence)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of what went wrong; Inspect wraps what it has tried in vain."""
+    if type(error).__name__ in WRAPPERS and error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 async def _generate(

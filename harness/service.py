@@ -1,11 +1,13 @@
 """How a provider is asked to serve a call, as far as it changes the bill or escapes the books."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from inspect_ai.model import GenerateConfig
 
-STANDARD = "standard"
+from harness.pricing import Service
+
+STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
 
@@ -16,7 +18,7 @@ event, and the tries before the last one in no total. They take `max_retries`; I
 they do not, each try with an event and, in our journal, a line of its own."""
 
 
-def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> str:
+def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
     """Return `batch`, or the tier that a worker's settings name, else `standard`.
 
     `args` are the provider's own (Inspect's `-M`). A tier that no price knows is returned as it is
@@ -30,7 +32,7 @@ def service_of(config: GenerateConfig, args: Mapping[str, Any]) -> str:
     if config.batch:
         return "batch"
     named = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
-    return STANDARD if named in ORDINARY else str(named)
+    return STANDARD if named in ORDINARY else cast(Service, str(named))
 
 
 def recorded_settings(

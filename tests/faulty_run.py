@@ -7,13 +7,13 @@ One worker, `olive`, answers practice questions unless another system is named; 
 the provider does. Inspect waits 3 to 6 seconds before a second try, so most tests allow one only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
 from audited import rows_below
-from providers import Bill, Script, serve, write_pool
+from providers import Bill, Script, Server, serve, write_pool
 
 from harness.audit import Audit, audit
 from harness.cli import main
@@ -45,6 +45,10 @@ class Left:
         """The invariants that do not hold."""
         return {one.invariant for one in self.audit.verdicts if one.status == "fail"}
 
+    def read_again(self) -> list[LedgerRow]:
+        """Return the rows of what is there now."""
+        return rows_below(self.folder)
+
     def faults(self, invariant: str) -> list[str]:
         """What an audit says against one invariant."""
         found = (one.faults for one in self.audit.verdicts if one.invariant == invariant)
@@ -64,10 +68,18 @@ def run(
     limit: int = 1,
 ) -> Left:
     """Run some questions of `practice-integer` and audit what is left."""
+    return run_pool(
+        folder, script, lambda server: write_pool(folder, server, settings), system, limit
+    )
+
+
+def run_pool(
+    folder: Path, script: Script, pool: Callable[[Server], str], system: str, limit: int = 1
+) -> Left:
+    """Run with a pool file of one's own, written when the server's address is known."""
     home = folder / "run"
     with serve(script) as server:
-        pool = write_pool(folder, server, settings)
-        asked = ["--suite", "practice-integer", "--system", system, "--pool", pool]
+        asked = ["--suite", "practice-integer", "--system", system, "--pool", pool(server)]
         copy_context().run(main, ["run", *asked, "--limit", str(limit), "--log-dir", str(home)])
     return Left(home, server.bill, rows_below(home), audit(home))
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
-from typing import cast
 
 from inspect_ai.model import ChatMessage, Model, ModelOutput
 from inspect_ai.util import current_span_id
@@ -238,7 +237,7 @@ def _max_tokens(model: Model) -> int | None:
 
 def _service(model: Model) -> Service:
     """Return how a provider is asked to serve a call; a tier that no book knows has no price."""
-    return cast(Service, service_of(model.config, model.model_args))
+    return service_of(model.config, model.model_args)
 
 
 @contextmanager

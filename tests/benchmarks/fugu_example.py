@@ -4,7 +4,7 @@
 
 The counts are a third party's sample (prompt 212, completion 522, orchestration 5,463 in and 1,053
 out, total 7,250), given back by a local server: nobody is paid, nothing leaves this machine. Prices
-are Sakana's for `fugu-ultra-20260615` up to 272K tokens. Inspect's figure is its own
+are those of the book `list-2026-11-21`. Inspect's figure is its own
 `compute_model_cost` at those prices, on what its `openai-api/` provider says.
 """
 
@@ -19,21 +19,14 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from providers import ok, serve
 
-from harness.pricing import Price, cost
+from harness.prices import read_book
+from harness.pricing import cost
 from harness.records import Usage
 from harness.usage import usage_of_reply
 
 TOOK = Usage(input=212, output=522, orchestration_in=5463, orchestration_out=1053)
-IN, OUT, CACHED = Decimal(5), Decimal(30), Decimal("0.5")
-ULTRA = Price(
-    input=IN,
-    output=OUT,
-    cache_read=CACHED,
-    orchestration_in=IN,
-    orchestration_in_cached=CACHED,
-    orchestration_out=OUT,
-    source="console.sakana.ai/pricing",
-)
+MODEL = "fugu-ultra-20260615"
+ULTRA = read_book("list-2026-11-21").prices[f"fugu/{MODEL}"]
 
 
 async def answered(model: str, url: str) -> ModelOutput:
@@ -48,7 +41,10 @@ def inspects(output: ModelOutput) -> float:
     """Return Inspect's own price of a reply."""
     assert output.usage is not None
     rates = ModelCost(
-        input=float(IN), output=float(OUT), input_cache_write=0.0, input_cache_read=float(CACHED)
+        input=float(ULTRA.input),
+        output=float(ULTRA.output),
+        input_cache_write=0.0,
+        input_cache_read=float(ULTRA.cache_read or 0),
     )
     return compute_model_cost(rates, output.usage)
 
@@ -56,8 +52,8 @@ def inspects(output: ModelOutput) -> float:
 def both() -> tuple[float, Decimal | None]:
     """Return Inspect's price of the request, and ours."""
     with serve([ok(usage=TOOK)] * 2) as server:
-        theirs = asyncio.run(answered("openai-api/fugu/fugu-ultra-20260615", server.openai))
-        ours = asyncio.run(answered("fugu/fugu-ultra-20260615", server.openai))
+        theirs = asyncio.run(answered(f"openai-api/fugu/{MODEL}", server.openai))
+        ours = asyncio.run(answered(f"fugu/{MODEL}", server.openai))
     usage = usage_of_reply(ours)
     assert usage is not None
     return inspects(theirs), cost(usage, ULTRA)
@@ -65,5 +61,5 @@ def both() -> tuple[float, Decimal | None]:
 
 if __name__ == "__main__":
     theirs, ours = both()
-    print(f"Inspect, openai-api/fugu/fugu-ultra-20260615: ${theirs:.6f}")
-    print(f"podium,  fugu/fugu-ultra-20260615:            ${ours}")
+    print(f"Inspect, openai-api/fugu/{MODEL}: ${theirs:.6f}")
+    print(f"podium,  fugu/{MODEL}:            ${ours}")
