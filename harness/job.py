@@ -12,9 +12,9 @@ from harness.boxes import OpenBox
 from harness.compose import Catalogue, Facts, Request, task_of
 from harness.eval_set import Outcome, Settings, run_tasks
 from harness.experiment import Entry, Experiment, task_name
-from harness.ledger import spent_in
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head
+from harness.ledger.spending import spent
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
@@ -75,7 +75,7 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         limit=experiment.limit,
         max_usd=limit,
         max_usd_per_query=job.request.max_usd_per_query,
-        already_spent=spent_in(job.request.log_dir) if limit else Decimal(0),
+        already_spent=spent(job.request.log_dir, job.book) if limit else Decimal(0),
         display=job.request.display,
         title="choosing the best single worker" if purpose != "eval" else "answering",
     )

@@ -35,7 +35,7 @@ from harness.experiment import (
 from harness.extent import Extent, InPrompts, extent, prompts
 from harness.job import Controls, Job, run_entries
 from harness.judges import refuse_judged_plans, refuse_unjudged
-from harness.ledger import spent_in
+from harness.ledger.spending import spent
 from harness.manifest import manifested
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
@@ -109,7 +109,7 @@ def _run(
 def _meter(job: Job) -> Spend:
     """Return a meter for what is asked before the eval set has its own."""
     limit = job.request.max_usd
-    return Spend(job.book, limit, spent_in(job.request.log_dir) if limit else Decimal(0))
+    return Spend(job.book, limit, spent(job.request.log_dir, job.book) if limit else Decimal(0))
 
 
 def experiment_of(

@@ -1,6 +1,8 @@
-"""What Inspect's own hooks see while a journal is open: tokens per model, and retries over HTTP.
+"""What Inspect's own hooks see while a journal is open: calls that go out, retries, tokens.
 
-The sums are independent of our lines: they come from Inspect's hook for every finished call,
+Inspect announces a call in the context of who asked, after it has waited for a connection and right
+before it is dispatched: the moment for its intent. A retry over HTTP is announced there too. The
+sums are independent of our lines: they come from Inspect's hook for every finished call,
 whoever made it, so a call that escaped the journal shows as a difference. A cache read is none of
 them, and an attempt that failed has no usage to count.
 """
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, hooks
+from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
 
 FIELDS = (
     "input_tokens",
@@ -74,14 +76,24 @@ class LedgerHooks(Hooks):
         """Count a finished call."""
         COUNTED.add(data)
 
+    async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
+        """Write down that the call in flight is about to be dispatched, and only then let it."""
+        from harness.ledger.asking import IN_FLIGHT, Unwritten
+
+        flight = IN_FLIGHT.get()
+        if flight:
+            try:
+                flight.dispatched()
+            except OSError as error:
+                raise Unwritten from error
+
     async def on_model_retry(self, data: ModelRetry) -> None:
         """Write down that an attempt of the call in flight has failed and another follows."""
         from harness.ledger.asking import IN_FLIGHT
 
-        in_flight = IN_FLIGHT.get()
-        if in_flight:
-            journal, call = in_flight
-            journal.retry(call, data.attempt, data.exception_type, data.status_code)
+        flight = IN_FLIGHT.get()
+        if flight:
+            flight.retried(data.attempt, data.exception_type, data.status_code)
 
 
 COUNTED = Counted()

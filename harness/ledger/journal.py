@@ -92,8 +92,8 @@ class Outcome:
     """Kind of failure; never a provider's words, which may quote a question."""
     http_status: int | None = None
     refused: bool = False
-    """True when nothing was generated or billed: the provider refused the request, or it was never
-    sent (then there is an error and no event)."""
+    """True when nothing was generated or billed: the provider refused the request, or a limit of
+    ours ended it before it was sent (then there is an error and no event)."""
     latency_s: float | None = None
     output_sha256: str | None = None
     raw_usage: Mapping[str, Any] | None = None

@@ -1,0 +1,79 @@
+"""One run, killed with SIGKILL at random points and begun again until it is finished.
+
+`python killed_run.py LOG_DIR KILLS SEED`: each sitting is a fork of this process, so that twenty
+kills do not import Inspect twenty times. A sitting is killed once it has made a random number of
+new calls, a random moment later. LOG_DIR.sittings gets a line for each: how many calls were made.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toy import calls, toy_pool, toy_run
+
+LONGEST_S = 20
+MOST_CALLS = 7
+"""New calls that a sitting makes before it is killed, at most: a question takes five."""
+
+
+def forked(work: Callable[[], bool]) -> int:
+    """Do some work in a process of its own, which fails where it returns False; return its id."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    os._exit(0 if work() else 1)
+
+
+def sat(log_dir: Path) -> bool:
+    """Begin the run, or go on with it."""
+    return toy_run(log_dir, systems=("self-consistency",), selection_limit=3).finished
+
+
+def import_what_a_run_imports(scratch: Path) -> None:
+    """Let the forks find loaded what a run loads when it first needs it: two seconds each."""
+    names = scratch / "modules"
+
+    def list_modules() -> bool:
+        toy_run(scratch / "run", systems=("moa-lite",), limit=1)
+        return bool(names.write_text("\n".join(list(sys.modules))))
+
+    toy_pool(scratch / "run")
+    os.waitpid(forked(list_modules), 0)
+    for name in names.read_text().split("\n"):
+        with suppress(Exception):
+            import_module(name)
+
+
+def killed(log_dir: Path, luck: random.Random) -> bool:
+    """Let one sitting run for a while and kill it; False when it finished before."""
+    before, wanted = len(calls(log_dir)), luck.randint(0, MOST_CALLS)
+    child, begun = forked(lambda: sat(log_dir)), time.monotonic()
+    while len(calls(log_dir)) < before + wanted and time.monotonic() < begun + LONGEST_S:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return False
+        time.sleep(0.005)
+    time.sleep(luck.random() / 10)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+if __name__ == "__main__":
+    place, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    chance = random.Random(seed)
+    with TemporaryDirectory() as folder:
+        import_what_a_run_imports(Path(folder))
+    with Path(f"{place}.sittings").open("w") as notes:
+        for _ in range(kills):
+            was_killed = killed(place, chance)
+            notes.write(f"{'killed' if was_killed else 'finished'} {len(calls(place))}\n")
+    _, status = os.waitpid(forked(lambda: sat(place)), 0)
+    sys.exit(os.waitstatus_to_exitcode(status))

@@ -1,0 +1,129 @@
+"""What journals say when they are read again: calls, attempts, and what has been spent."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from moody import HEAD, events, lines, model, sat
+from toy import PRICES, calls, toy_pool, toy_run
+
+from harness.errors import UserError
+from harness.ledger import spent_in
+from harness.ledger.journal import FOLDER, Head, Intent, Outcome, SampleRef, open_journal
+from harness.ledger.spending import calls_of, spent
+from harness.prices import Book, read_book
+from harness.pricing import Price
+from harness.records import Usage
+
+BOOK = Book(
+    name="moods",
+    date="2026-01-02",
+    source="made up for tests",
+    prices={"moody/sage": Price(Decimal(1_000_000), Decimal(2_000_000))},
+    sha256="0" * 64,
+)
+"""A dollar for a token that goes in, two for one that comes out: 13 for an answer."""
+
+ANSWER = Decimal(7 + 2 * 3)
+
+
+def intent(**changes: object) -> Intent:
+    """Return what is written before a call whose prompt has ten bytes."""
+    fields: dict[str, object] = {
+        "scope": "inference",
+        "sample": SampleRef("q1", 1, "sample"),
+        "role": "sage",
+        "step": None,
+        "model": "moody/sage",
+        "price_ref": "moody/sage",
+        "prompt_sha256": "0" * 64,
+        "prompt_bytes": 10,
+        "max_tokens": 100,
+        "span": None,
+    }
+    return Intent(**{**fields, **changes})  # pyright: ignore[reportArgumentType]
+
+
+def test_the_lines_of_a_call_are_read_together(tmp_path: Path) -> None:
+    sat(tmp_path, ["q1: 429 500 answer", "q2: answer"])
+    (path,) = (tmp_path / FOLDER).glob("*/*.jsonl")
+    found = {call.intent["sample"]["question"]: call for call in calls_of(path)}
+    assert [len(found[name].retries) for name in ("q1", "q2")] == [2, 0]
+    assert [told.billable for told in found["q1"].attempts()] == ["no", "no", "yes"]
+
+
+def test_two_processes_write_two_files_and_nobody_overwrites_one(tmp_path: Path) -> None:
+    paths = {open_journal(tmp_path, HEAD).path for _ in range(20)}
+    assert len(paths) == len(list((tmp_path / FOLDER / "moods").iterdir())) == 20
+
+
+def test_a_task_without_a_name_goes_by_its_system(tmp_path: Path) -> None:
+    head = Head("", "", "conductor training", "live", "", "")
+    assert open_journal(tmp_path, head).path.parent == tmp_path / FOLDER / "conductor_training"
+
+
+def test_what_was_spent_is_counted_from_journals(tmp_path: Path) -> None:
+    assert spent(tmp_path, BOOK) == 0
+    sat(tmp_path, ["q1: 429 answer", "q2: answer", "q3: 400", "q4: long"])
+    assert spent(tmp_path, BOOK) == 2 * ANSWER, "what a provider refused is not billed"
+
+
+def test_a_call_in_flight_at_kill_9_counts_as_the_most_it_can_have_cost(tmp_path: Path) -> None:
+    open_journal(tmp_path, HEAD).intent(intent())
+    assert spent(tmp_path, BOOK) == 10 + 2 * 100
+
+
+def test_a_call_that_nothing_bounds_counts_as_the_dearest_of_its_price(tmp_path: Path) -> None:
+    sat(tmp_path, ["q1: answer"])
+    open_journal(tmp_path, HEAD).intent(intent(max_tokens=None))
+    assert spent(tmp_path, BOOK) == 2 * ANSWER
+
+
+def test_an_attempt_that_ended_in_silence_counts_beside_the_one_after_it(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path, HEAD)
+    call = journal.intent(intent())
+    journal.retry(call, 1, "AttemptTimeoutError", None)
+    journal.outcome(call, Outcome(event=None, usage=Usage(input=7, output=3)))
+    assert spent(tmp_path, BOOK) == (10 + 2 * 100) + ANSWER
+
+
+def test_a_journaled_reply_without_a_price_is_not_counted_as_nothing(tmp_path: Path) -> None:
+    sat(tmp_path, ["q1: answer"], [model("clerk")])
+    with pytest.raises(UserError, match=r"Calls of 'clerk' in .* have no price, so --max-usd"):
+        spent(tmp_path, BOOK)
+
+
+def test_logs_that_are_older_than_journals_are_counted_from_the_logs(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir)
+    toy_run(log_dir, limit=5)
+    book_file = tmp_path / "book.toml"
+    book_file.write_text(PRICES)
+    book = read_book(str(book_file))
+    cents = len(calls(log_dir)) * Decimal("0.01")
+    assert spent(log_dir, book) == spent_in(log_dir) == cents
+    (journal,) = (log_dir / FOLDER).glob("*/*.jsonl")
+    journal.unlink()
+    assert spent(log_dir, book) == 0, "the log says that a journal has its calls"
+
+
+def test_a_choice_of_the_best_worker_has_journals_of_its_own_at_the_root(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir)
+    toy_run(log_dir, systems=("best-single",), limit=2, selection_limit=2)
+    assert sorted(path.name for path in (log_dir / FOLDER).iterdir()) == [
+        "toy_best-single",
+        "toy_single_ada_selection_",
+        "toy_single_bob_selection_",
+    ]
+    paths = (log_dir / FOLDER).glob("*/*.jsonl")
+    assert sum(1 for path in paths for _ in calls_of(path)) == len(calls(log_dir)) == 6
+
+
+def test_a_retried_question_has_its_calls_in_the_journal_though_no_log_kept_them(
+    tmp_path: Path,
+) -> None:
+    log = sat(tmp_path, ["q1: die answer"], retry_on_error=1)
+    ended = {row["event"]: row["error"] for row in lines(tmp_path, "outcome")}
+    assert list(ended.values()) == ["RuntimeError", None]
+    assert [event.uuid for event in events(log)] == list(ended)[1:]

@@ -1,0 +1,133 @@
+"""A run that is killed twenty times with SIGKILL loses no call and bills none twice.
+
+The provider's own file of what reached it is the truth that journals and logs are held to.
+"""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalSample, read_eval_log
+from toy import PRICES, calls, toy_pool
+
+from harness.ledger.chain import read_chain
+from harness.ledger.journal import FOLDER
+from harness.ledger.merge import rows_of
+from harness.ledger.sitting_files import sittings_below
+from harness.ledger.spending import CallLines, calls_of, spent
+from harness.logs import newest_logs
+from harness.prices import read_book
+
+SCRIPT = Path(__file__).with_name("killed_run.py")
+KILLS, SEED = 20, 7
+AT_ONCE = 3
+"""Calls that may be in flight when a sitting is killed: one worker sits each task."""
+CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A run that was killed and finished, and what its journals say."""
+
+    log_dir: Path
+    journals: Sequence[Path]
+    calls: Sequence[CallLines]
+
+    def samples(self, paths: Sequence[Path]) -> list[EvalSample]:
+        """Return the samples of some logs."""
+        return [one for path in paths for one in read_eval_log(str(path)).samples or []]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """Kill a run at random points, let it finish, and read its journals."""
+    log_dir = tmp_path_factory.mktemp("killed") / "run"
+    toy_pool(log_dir, connections=AT_ONCE)
+    Path(f"{log_dir}.slow").write_text("0.03")
+    subprocess.run([sys.executable, str(SCRIPT), str(log_dir), str(KILLS), str(SEED)], check=True)
+    journals = sorted((log_dir / FOLDER).glob("*/*.jsonl"))
+    return Killed(log_dir, journals, [call for path in journals for call in calls_of(path)])
+
+
+def events(samples: Sequence[EvalSample]) -> dict[str, ModelEvent]:
+    """Return the model events of samples that are over, each once, by uuid."""
+    found = [event for sample in samples for event in sample.events]
+    return {
+        event.uuid or "": event
+        for event in found
+        if isinstance(event, ModelEvent) and not event.pending
+    }
+
+
+def test_every_sitting_was_killed(killed: Killed) -> None:
+    ended = Path(f"{killed.log_dir}.sittings").read_text().split("\n")[:-1]
+    assert [line.split()[0] for line in ended] == ["killed"] * KILLS
+
+
+def test_every_call_that_reached_the_provider_was_written_down_before(killed: Killed) -> None:
+    intents = Counter(
+        f"{call.intent['role']} {call.intent['sample']['question']}" for call in killed.calls
+    )
+    sent = Counter(calls(killed.log_dir))
+    assert not sent - intents, "a call was dispatched that no journal knows"
+    unsent = intents.total() - sent.total()
+    assert unsent <= sum(call.outcome is None for call in killed.calls)
+
+
+def test_a_call_without_an_outcome_was_in_flight_when_its_process_died(killed: Killed) -> None:
+    for path in killed.journals:
+        without = [call for call in calls_of(path) if call.outcome is None]
+        assert len(without) <= AT_ONCE, "more than could be in flight"
+        assert all(told.billable == "unknown" for one in without for told in one.attempts())
+    known = [call for call in killed.calls if call.outcome]
+    assert 0 <= len(calls(killed.log_dir, "end")) - len(known) <= len(killed.calls) - len(known)
+
+
+def test_every_event_of_every_log_is_one_calls(killed: Killed) -> None:
+    logged = events(killed.samples(sorted(killed.log_dir.glob("**/*.eval"))))
+    by_span = {call.intent["span"]: call for call in killed.calls}
+    assert len(by_span) == len(killed.calls)
+    for uuid, event in logged.items():
+        outcome = by_span[event.span_id or ""].outcome
+        assert outcome is None or outcome["event"] == uuid, "killed between its event and its line"
+    ended = [call.outcome["event"] for call in killed.calls if call.outcome]
+    assert len(set(ended)) == len(ended) > 60
+
+
+def test_no_question_paid_for_a_call_twice(killed: Killed) -> None:
+    finals = killed.samples(newest_logs([killed.log_dir], recursive=False))
+    by_sample = Counter(call.intent["sample"]["uuid"] for call in killed.calls)
+    assert len(finals) == 12
+    for sample in finals:
+        assert sample.error is None
+        assert len(events([sample])) == by_sample[sample.uuid] == 5
+
+
+def test_the_ledger_has_a_row_for_every_call_and_none_beside_them(killed: Killed) -> None:
+    rows = [row for files in sittings_below(killed.log_dir) for row in rows_of(files)]
+    assert len(rows) == len(killed.calls)
+    assert all(row.journal for row in rows)
+    unknown = [row for row in rows if row.billable == "unknown"]
+    logged = events(killed.samples(sorted(killed.log_dir.glob("**/*.eval"))))
+    in_logs = {event.span_id for event in logged.values()}
+    lost = [call for call in killed.calls if call.outcome is None]
+    assert len(unknown) == sum(call.intent["span"] not in in_logs for call in lost) > 0
+    assert all(row.usd is None and row.usd_low == 0 for row in unknown)
+    assert sum(row.usd or 0 for row in rows) == CENT * (len(rows) - len(unknown))
+
+
+def test_what_is_spent_covers_what_was_billed(killed: Killed, tmp_path: Path) -> None:
+    prices = tmp_path / "book.toml"
+    prices.write_text(PRICES)
+    assert spent(killed.log_dir, read_book(str(prices))) == CENT * len(killed.calls)
+    assert CENT * len(killed.calls) >= CENT * len(calls(killed.log_dir))
+
+
+def test_the_chain_of_every_journal_holds(killed: Killed) -> None:
+    assert [read_chain(path).faults for path in killed.journals] == [()] * len(killed.journals)
