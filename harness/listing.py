@@ -118,7 +118,10 @@ def show_workers(spec: PoolSpec, book: Book) -> str:
 
 def _price(slot: WorkerSpec, book: Book) -> str:
     price = book.prices.get(slot.price_ref)
-    return f"{price.input}, {price.output}" if price else "unpriced"
+    if price is None:
+        return "unpriced"
+    carried = " (carried back)" if price.evidence == "carried-back" else ""
+    return f"{price.input}, {price.output}{carried}"
 
 
 def _settings(slot: WorkerSpec) -> str:

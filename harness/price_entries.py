@@ -33,6 +33,10 @@ SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority":
 """What a book may give a factor for; `standard` is the book itself."""
 
 EVIDENCE: Mapping[object, Evidence] = {"dated": "dated", "carried-back": "carried-back", "": ""}
+LARGEST = Decimal(1_000_000)
+SMALLEST = Decimal("1e-12")
+"""Between these, a call of a billion tokens is priced within the 28 digits of Python's decimals."""
+
 GPU = ("type", "count", "usd_per_hour", "tokens_per_s", "source")
 
 
@@ -121,6 +125,8 @@ def _amount(name: str, field: str, value: object) -> Decimal | None:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0 or isinstance(value, bool):
         raise BadEntry(f"{name}: {field} must be a number from 0 up, not {value}")
+    if amount >= LARGEST or amount != amount.quantize(SMALLEST):
+        raise BadEntry(f"{name}: {field} must be below {LARGEST} and have at most 12 decimals")
     return amount
 
 

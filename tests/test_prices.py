@@ -1,11 +1,14 @@
 """A price book says all that a price has, and every mistake in one is named with its place."""
 
 import json
+from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.cli import main
 from harness.errors import UserError
@@ -14,8 +17,9 @@ from harness.preflight import problems
 from harness.price_changes import changes
 from harness.price_listing import show_book, show_books
 from harness.price_records import launch_day, record_of
-from harness.prices import BOOKS, Book, book_from_json, read_book
-from harness.pricing import Gpu, Price, Rates, Tier
+from harness.price_snapshot import book_text
+from harness.prices import BOOKS, Book, book_from_json, parse_book, read_book
+from harness.pricing import Gpu, Price, Rates, Service, Tier
 
 HEAD = 'date = "2026-01-02"\nsource = "made up for tests"\n'
 GOOD = '[usd_per_mtok."acme/sage"]\ninput = "1"\noutput = "2"\n'
@@ -72,6 +76,29 @@ def test_a_book_file_says_all_that_a_price_has(tmp_path: Path) -> None:
     assert read_book(str(written(tmp_path, text))).prices == {"acme/sage": FULL}
 
 
+RATE = st.decimals(0, 999_999, places=12, allow_nan=False)
+MAYBE = st.none() | RATE
+OPEN = st.builds(Rates, RATE, RATE, *[MAYBE] * 7)
+
+
+@given(
+    base=OPEN,
+    bounds=st.sets(st.integers(1, 10**7), max_size=3),
+    above=OPEN,
+    fee=RATE,
+    factors=st.dictionaries(st.sampled_from(["batch", "flex", "priority"]), RATE),
+)
+def test_any_price_survives_a_log_and_a_file(
+    base: Rates, bounds: set[int], above: Rates, fee: Decimal, factors: dict[Service, Decimal]
+) -> None:
+    tiers = tuple(Tier(bound, above) for bound in sorted(bounds))
+    kept: dict[Service, tuple[str, ...]] = dict.fromkeys(factors, ("input", "cache_read"))
+    price = Price(**asdict(base), tiers=tiers, request=fee, services=factors, full_rate=kept)
+    book = Book("any", "2026-01-02", "tests", {"acme/sage": price}, "")
+    assert book_from_json(json.loads(json.dumps(book.as_json()))) == book
+    assert parse_book(book_text(book).encode(), Path("any.toml")).prices == book.prices
+
+
 def test_a_log_that_is_older_than_the_question_does_not_say_what_evidence_there_is() -> None:
     row = {"input": "2", "output": "10", "cache_read": None, "cache_write": "0.5"}
     old = {"name": "b", "date": "d", "source": "s", "sha256": "0", "usd_per_mtok": {"a/b": row}}
@@ -91,6 +118,8 @@ def test_an_entry_of_a_file_is_of_the_files_day_where_it_does_not_say(tmp_path: 
     [
         pytest.param("reasoning = 0.1", 'quote it, reasoning = "0.1"', id="bare-float"),
         pytest.param('reasoning = "-1"', "reasoning must be a number from 0 up", id="negative"),
+        pytest.param('reasoning = "1e6"', "below 1000000", id="too-dear"),
+        pytest.param('reasoning = "1e-13"', "at most 12 decimals", id="too-fine"),
         pytest.param('request = "NaN"', "request must be a number from 0 up", id="nan"),
         pytest.param("reasoning = true", "reasoning must be a number from 0 up", id="truth"),
         pytest.param('thinking = "1"', "unknown rate 'thinking'", id="unknown-rate"),
