@@ -4,10 +4,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from faulty_run import ONE_SHORT_TRY, TWO_TRIES, Left, run, usage
+from faulty_run import ONE_SHORT_TRY, ONE_TRY, TWO_TRIES, Left, run, run_pool, usage
 from providers import (
     CLIENTS_WARN,
     Act,
+    Server,
     cutting,
     failing,
     ok,
@@ -16,6 +17,7 @@ from providers import (
     too_much_cached,
     too_much_reasoning,
     unreported,
+    write_pool,
     wrong_total,
 )
 
@@ -150,10 +152,40 @@ def test_an_empty_reply_costs_what_it_took(tmp_path: Path) -> None:
     assert left.row.usd == Decimal("0.00001275")
 
 
-def test_the_model_that_answered_stands_beside_the_one_that_was_asked(tmp_path: Path) -> None:
-    left = run(tmp_path, [Act(served="gpt-5-mini-2025-08-07")])
-    assert left.row.model == "openai/gpt-5-mini"
-    assert left.row.served_model == "gpt-5-mini-2025-08-07"
+@pytest.mark.parametrize(
+    ("served", "other"),
+    [("gpt-5-mini-2025-08-07", False), ("gpt-4.1-nano", True)],
+    ids=["dated", "another"],
+)
+def test_the_model_that_answered_stands_beside_the_one_asked_for_and_another_is_told(
+    served: str, other: bool, tmp_path: Path
+) -> None:
+    left = run(tmp_path, [Act(served=served)])
+    assert (left.row.model, left.row.served_model) == ("openai/gpt-5-mini", served)
+    assert left.failing == set()
+    told = {"calls answered by another model than was asked for": 1} if other else {}
+    assert left.reasons("I11") == told
+
+
+def test_an_id_that_two_requests_share_fails_plausibility_by_name(tmp_path: Path) -> None:
+    left = run(tmp_path, [Act(request_id="same"), Act(request_id="same")], limit=2)
+    assert left.failing == {"I11"}
+    assert left.faults("I11") == ["the provider gave 2 billed requests the same id"]
+
+
+def test_a_try_that_a_client_made_again_by_itself_is_a_row_too(tmp_path: Path) -> None:
+    def patient(server: Server) -> str:
+        return write_pool(tmp_path, server, ONE_TRY, sdk_retries=2)
+
+    left = run_pool(tmp_path, [rate_limited(), cutting()], patient, "single:plum")
+    assert left.failing == set()
+    assert [line.billed for line in left.bill.lines] == [False, True, True]
+    assert [row.attempt for row in left.rows] == [1, 2, 3]
+    assert [row.http_status for row in left.rows] == [429, None, None]
+    assert [row.billable for row in left.rows] == ["no", "unknown", "yes"]
+    assert [row.request_id for row in left.rows] == ["req-1", "req-2", "req-3"]
+    assert {row.call for row in left.rows} == {left.rows[0].call}
+    assert left.rows[1].usd_high is not None
 
 
 def test_an_unseen_second_request_of_a_provider_is_on_its_bill_alone(tmp_path: Path) -> None:
@@ -161,3 +193,13 @@ def test_an_unseen_second_request_of_a_provider_is_on_its_bill_alone(tmp_path: P
     assert left.failing == set()
     assert len(left.rows) == 1
     assert len(left.bill.billed) == 2
+
+
+def test_a_stall_before_a_reply_is_a_range_beside_a_price(tmp_path: Path) -> None:
+    two_short = "max_tokens = 64, max_retries = 1, attempt_timeout = 4"
+    left = run(tmp_path, [stalling()], settings=two_short)
+    assert left.failing == set()
+    assert [(row.attempt, row.billable) for row in left.rows] == [(1, "unknown"), (2, "yes")]
+    assert [line.billed for line in left.bill.lines] == [True, True]
+    assert left.rows[0].usd_high is not None
+    assert left.rows[1].usd is not None

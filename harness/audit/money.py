@@ -102,7 +102,7 @@ def _parts(row: LedgerRow) -> Iterator[str]:
 
 def nothing_unpriced(evidence: Evidence) -> Checked:
     """I6: what has no price is NULL up to the table, never 0 and never left out of a sum."""
-    found = Checked()
+    found, last = Checked(), _last_attempts(evidence)
     for row in evidence.rows:
         uncounted = row.input_uncached is None
         if row.billable == "yes" and row.usd is None:
@@ -113,6 +113,8 @@ def nothing_unpriced(evidence: Evidence) -> Checked:
             found.faults.append(Fault("I6", evidence.name, f"call {row.call}", said))
         record = evidence.merged.gathered.calls.get(row.call)
         outcome = record.outcome if record else None
+        if row.attempt != last[row.call]:
+            continue  # what was written down is the price of the last
         if outcome and outcome.get("usd") is not None and row.usd is None:
             said = f"written down as {outcome['usd']}, and no book prices it"
             found.faults.append(Fault("I6", evidence.name, f"call {row.call}", said))

@@ -11,6 +11,8 @@ from harness.ledger.row import LedgerRow
 from harness.logs import RunFacts
 from harness.records import CONDUCTOR
 
+LIVE = "live"
+"""Label of runs whose ids and models are a provider's."""
 SAME = 0.9
 """A count that more than this share of distinct prompts have is no count."""
 ENOUGH = 20
@@ -66,10 +68,33 @@ def plausible(evidence: Evidence) -> Checked:
             by_model[row.role, row.model].append(row)
         for said in _times(evidence, row):
             found.faults.append(Fault("I11", evidence.name, f"call {row.call}", said))
+        found.weak["calls answered by another model than was asked for"] += _other_model(row)
+    found.weak = +found.weak
+    for id, calls in _shared(evidence.rows):
+        said = f"the provider gave {calls} billed requests the same id"
+        found.faults.append(Fault("I11", evidence.name, f"request {id}", said))
     for (role, model), rows in sorted(by_model.items()):
         for said in (*_constant(rows), *_band(evidence, rows), *_reasoning(evidence, rows)):
             found.faults.append(Fault("I11", evidence.name, f"{role} ({model})", said))
     return found
+
+
+def _shared(rows: Iterable[LedgerRow]) -> Iterator[tuple[str, int]]:
+    """Yield ids that stand for several requests: an invoice could not tell these apart."""
+    asked = Counter(
+        row.request_id
+        for row in rows
+        if row.request_id and row.label == LIVE and row.cache != "read" and row.billable != "no"
+    )
+    yield from ((id, count) for id, count in sorted(asked.items()) if id and count > 1)
+
+
+def _other_model(row: LedgerRow) -> bool:
+    """Say whether a reply names another model; a dated name of the one asked for is no other."""
+    if row.label != LIVE or not row.served_model:
+        return False
+    asked = row.model.rsplit("/", 1)[-1].removesuffix("-latest")
+    return not row.served_model.rsplit("/", 1)[-1].startswith(asked)
 
 
 def _times(evidence: Evidence, row: LedgerRow) -> Iterator[str]:

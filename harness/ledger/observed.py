@@ -118,7 +118,8 @@ def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) ->
     """Return the provider's id of the last request, else the id that its reply carries."""
     if event and event.request_ids:
         return _plain(event.request_ids[-1].id)
-    found: object = (response or {}).get("id")
+    said = response or {}
+    found: object = said.get("id") or said.get("responseId")  # Google's name for it
     return _plain(found)
 
 
