@@ -15,6 +15,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from providers import Bill
+
 from harness.ledger.row import LedgerRow
 
 HOUR = timedelta(hours=1)
@@ -420,3 +422,33 @@ def table(rows: Iterable[Mapping[str, Any]]) -> str:
 def one_more(one: LedgerRow) -> LedgerRow:
     """Return a row with one output token more."""
     return replace(one, output=(one.output or 0) + 1)
+
+
+PROVIDERS = {"anthropic": "anthropic", "google": "google"}
+
+
+def billed_rows(bill: Bill) -> list[LedgerRow]:
+    """Return what a local provider bills, as rows: for exports, so that no ledger of ours is in it.
+
+    Dollars are left out: a usage export has none.
+    """
+    return [
+        row(
+            model=f"{PROVIDERS.get(line.dialect, 'openai')}/{line.model}",
+            served_model=line.served,
+            request_id=line.request_id,
+            started=datetime.fromtimestamp(line.at, UTC).isoformat(),
+            input_uncached=line.usage.input,
+            cache_read=line.usage.cache_read,
+            cache_write=line.usage.cache_write,
+            cache_write_1h=line.usage.cache_write_1h,
+            output=line.usage.output,
+            usd=Decimal(0),
+        )
+        for line in bill.billed
+    ]
+
+
+def of_provider(rows: Iterable[LedgerRow], format: str) -> list[LedgerRow]:
+    """Return the rows that the provider of a format bills."""
+    return [one for one in rows if one.model.startswith(f"{provider_of(format)}/")]

@@ -20,7 +20,7 @@ def chosen(
     projects = sorted({project for project, _ in accounts if project})
     keys = sorted({key for _, key in accounts if key})
     _refuse_absent(options.project, projects, "--project", path)
-    _refuse_absent(options.key, keys, "--api-key", path)
+    _refuse_absent(options.key, keys, "--key", path)
     if options.project or options.key:
         return _named(options), _title(options.project, options.key)
     if options.whole_account:
@@ -34,7 +34,7 @@ def chosen(
         listed = ", ".join([*projects, *keys][:8])
         raise UserError(
             f"{path} has several projects or keys ({listed}): name the run's own with --project "
-            "or --api-key."
+            "or --key."
         )
     only = next(iter(accounts))
     return (lambda account: account == only), f"{_title(*only)}, the only one in the export"
