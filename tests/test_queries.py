@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from inspect_ai.model import ChatMessageUser
 from ledger_rows import answer, killed, refused, row
+from reported import row_of
+from reported import rows_of as report_rows
 from runs import Crew, Exam, failing_on, number, sit, steps
 from toy import Toy, toy_pool, toy_run
 
@@ -15,10 +17,13 @@ from harness.errors import UserError
 from harness.ledger.answered import Answered
 from harness.ledger.detail_text import query_text
 from harness.ledger.details import Wanted, details
+from harness.ledger.merge import rows_of
 from harness.ledger.plans import critical_path
 from harness.ledger.queries import query_rows
 from harness.ledger.query_row import QueryRow
 from harness.ledger.row import LedgerRow
+from harness.ledger.sitting_files import sittings_below
+from harness.ledger.tables import read_answers
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 
@@ -253,3 +258,17 @@ def test_an_exam_of_another_name_with_the_same_ids_is_told_apart(tmp_path: Path)
     sit(tmp_path, "single:sage", exam=Exam(name="two", size=1))
     assert [one.row.suite for one in details(tmp_path, Wanted("q1"))] == ["one", "two"]
     assert [one.row.suite for one in details(tmp_path, Wanted("two/q1"))] == ["two"]
+
+
+def test_the_reports_figures_are_the_means_of_the_queries(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    sit(logs, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
+    sit(logs, "pair", steps("sage", "clerk"))
+    (files,) = sittings_below(logs)
+    answers, _ = read_answers(files.logs)
+    found = query_rows(rows_of(files), answers)
+    shown = row_of(report_rows(tmp_path), "pair")
+    assert len(found) == 4
+    dollars = [one.usd_list for one in found if one.usd_list is not None]
+    assert shown.usd_per_query == sum(dollars) / len(found)
+    assert shown.worker_tokens_out == sum(one.worker_out or 0 for one in found) / len(found)
