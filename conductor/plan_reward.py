@@ -6,9 +6,12 @@ failure is, is told apart here; what it is worth is said in core.py. The pool ne
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
+from weakref import finalize
 
 from inspect_ai.model import ChatMessage, Model
 
@@ -16,6 +19,8 @@ from conductor.parse import parse
 from conductor.prompt import plan_request
 from harness.errors import SpendLimit, WorkerError
 from harness.execute import Budget, execute
+from harness.ledger.asking import TaskJournal, recording
+from harness.ledger.journal import Head, SampleRef
 from harness.pool import Pool, pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
@@ -39,6 +44,8 @@ class PlanSettings:
     """Of rehearsal workers."""
     time_scale: float = 0.0
     """Rehearsal latency is slept times this."""
+    log_dir: Path | None = None
+    """Every call of a worker is written to a journal below it; None: nowhere."""
 
 
 def planned(spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> "Planned":
@@ -54,6 +61,10 @@ class Planned:
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         self._spend = Spend(book, settings.max_usd)
+        folder = settings.log_dir
+        self._journal = TaskJournal(folder, _head(spec, book)) if folder else None
+        if self._journal:
+            finalize(self, self._journal.close)  # at the latest when the process ends
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
 
     def __reduce__(self) -> "tuple[type[Planned], tuple[PoolSpec, Book, PlanSettings]]":
@@ -69,8 +80,10 @@ class Planned:
         if isinstance(plan, Malformed):
             return Answered(None, Status.INVALID_ACTION, reason=f"No workflow: {plan.reason}.")
         pool = self._pool(item)
+        asked = SampleRef(item.question, item.epoch, secrets.token_hex(8))
         try:
-            answer = await execute(plan, question.sealed(), pool, self._settings.budget)
+            with recording(self._journal, "training", asked):
+                answer = await execute(plan, question.sealed(), pool, self._settings.budget)
         except SpendLimit as error:
             return _unanswered(Status.BUDGET, str(error), pool.replies)
         except WorkerError as error:
@@ -127,6 +140,10 @@ class _NotingPool(Pool):
         reply = await Pool.ask(self, worker, messages, step)
         self.replies.append(reply)
         return reply
+
+
+def _head(spec: PoolSpec, book: Book) -> Head:
+    return Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
 
 
 def _unanswered(status: Status, reason: str, replies: Sequence[Reply]) -> Answered:

@@ -254,6 +254,7 @@ def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
     add("--port", type=int, default=0, help="port; 0 takes a free one and prints it (0)")
     add("--max-usd", type=dollars, help="ask no worker once this much is spent")
+    add("--log-dir", type=Path, metavar="DIR", help="write down every call of a worker (nowhere)")
     add("--timeout", type=float, default=120.0, metavar="S", help="seconds per item (120)")
     add("--max-masked", type=float, default=0.3, help="largest share without a value (0.3)")
     add("--most", type=int, metavar="N", help="items at once (cores; with --pool 64)")

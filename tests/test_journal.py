@@ -1,12 +1,17 @@
 """What journals say when they are read again: calls, attempts, and what has been spent."""
 
+import pickle
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from moody import HEAD, events, lines, model, sat
+from planning_help import BOOK as PLAN_BOOK
+from planning_help import one_of, spec_of
+from scripted import script
 from toy import PRICES, calls, toy_pool, toy_run
 
+from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
 from harness.ledger import spent_in
 from harness.ledger.journal import FOLDER, Head, Intent, Outcome, SampleRef, open_journal
@@ -127,3 +132,16 @@ def test_a_retried_question_has_its_calls_in_the_journal_though_no_log_kept_them
     ended = {row["event"]: row["error"] for row in lines(tmp_path, "outcome")}
     assert list(ended.values()) == ["RuntimeError", None]
     assert [event.uuid for event in events(log)] == list(ended)[1:]
+
+
+def test_the_workers_that_a_reward_asks_are_written_down_as_training(tmp_path: Path) -> None:
+    script("echo", lambda heard: "42")
+    answer = planned(spec_of(echo="scripted/echo"), PLAN_BOOK, PlanSettings(log_dir=tmp_path))
+    outcomes = [one_of(answer), one_of(pickle.loads(pickle.dumps(answer)))]
+    assert [outcome.calls for outcome in outcomes] == [1, 1]
+    paths = list((tmp_path / FOLDER / "rewards_of_made").iterdir())
+    found = [call for path in paths for call in calls_of(path)]
+    assert len(paths) == len(found) == 2
+    assert {call.intent["scope"] for call in found} == {"training"}
+    assert {call.intent["sample"]["question"] for call in found} == {"train-0"}
+    assert all(call.outcome and call.outcome["usd"] for call in found)

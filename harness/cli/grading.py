@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from harness.cli.parts import catalogue
+from harness.errors import UserError
 
 
 def grade_command(args: argparse.Namespace) -> int:
@@ -62,6 +63,7 @@ def regrade_command(args: argparse.Namespace) -> int:
 
 def reward_command(args: argparse.Namespace) -> int:
     """Serve a suite's grades as rewards to a trainer, over HTTP."""
+    from dataclasses import replace
     from functools import partial
 
     from conductor.plan_reward import PlanSettings, planned, shown_to_policy
@@ -84,8 +86,11 @@ def reward_command(args: argparse.Namespace) -> int:
         values=args.values,
         on_unscored=args.on_unscored,
     )
+    if args.log_dir and not args.pool:
+        raise UserError("Grading replies calls no worker: --log-dir goes with --pool.")
+    settings = PlanSettings(log_dir=args.log_dir)
     parts = Parts(
-        answerer=lambda spec, book, usd: planned(spec, book, PlanSettings(max_usd=usd)),
+        answerer=lambda spec, book, usd: planned(spec, book, replace(settings, max_usd=usd)),
         shown=shown_to_policy,
         bare=bare,
     )
