@@ -36,12 +36,12 @@ def in_processes(
 
 
 def each_in_processes(
-    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]]
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
 ) -> Iterator[Result]:
-    """Yield what `in_processes` returns, one by one."""
+    """Yield what `in_processes` returns, one by one; in other processes from `large` bytes on."""
     size = sum(path.stat().st_size for group in groups for path in group)
     workers = min(os.cpu_count() or 1, len(groups), MOST)
-    if size < LARGE or workers < 2 or parent_process():
+    if size < large or workers < 2 or parent_process():
         yield from map(work, groups)
         return
     with _pool(workers) as pool:
