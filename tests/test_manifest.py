@@ -78,6 +78,9 @@ def test_a_run_writes_its_manifest_and_a_second_one_that_asks_nothing_leaves_it(
     manifest = read_manifest(home / FILE)
     assert [one.root in before.decode() for one in manifest.history] == [True]
     assert [one.changed for one in manifest.history] == [()]
+    assert main(["regrade", str(home), "--all"]) == 0
+    assert verify(home) == ()
+    assert len(read_manifest(home / FILE).history) == 2
     capsys.readouterr()
 
 
