@@ -1,0 +1,124 @@
+"""A provider's own usage, by dialect, as it is: contradictions stay, what is missing is unknown."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.records import Usage
+from harness.usage import dialect_of, raw_usage, usage_from_raw, with_raw
+
+CHAT: dict[str, Any] = {
+    "prompt_tokens": 50,
+    "completion_tokens": 9,
+    "total_tokens": 59,
+    "prompt_tokens_details": {"cached_tokens": 20, "cache_write_tokens": None},
+    "completion_tokens_details": {"reasoning_tokens": 4},
+}
+RESPONSES: dict[str, Any] = {
+    "input_tokens": 20,
+    "output_tokens": 7,
+    "total_tokens": 63,
+    "input_tokens_details": {
+        "cached_tokens": 2,
+        "orchestration_input_tokens": 30,
+        "orchestration_input_cached_tokens": 3,
+    },
+    "output_tokens_details": {"orchestration_output_tokens": 6},
+}
+ANTHROPIC: dict[str, Any] = {
+    "input_tokens": 5,
+    "cache_read_input_tokens": 100,
+    "cache_creation_input_tokens": 40,
+    "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 30},
+    "output_tokens": 8,
+}
+GOOGLE: dict[str, Any] = {
+    "promptTokenCount": 60,
+    "cachedContentTokenCount": 10,
+    "toolUsePromptTokenCount": 5,
+    "candidatesTokenCount": 7,
+    "thoughtsTokenCount": 90,
+    "totalTokenCount": 162,
+}
+
+
+@pytest.mark.parametrize(
+    ("raw", "dialect", "usage"),
+    [
+        pytest.param(
+            CHAT,
+            "openai-chat",
+            Usage(30, 9, cache_read=20, reasoning=4, total_reported=59),
+            id="chat",
+        ),
+        pytest.param(
+            RESPONSES,
+            "openai-responses",
+            Usage(
+                input=18,
+                output=7,
+                cache_read=2,
+                orchestration_in=30,
+                orchestration_in_cached=3,
+                orchestration_out=6,
+                total_reported=63,
+            ),
+            id="fugu",
+        ),
+        pytest.param(
+            ANTHROPIC,
+            "anthropic",
+            Usage(5, 8, cache_read=100, cache_write=40, cache_write_1h=30),
+            id="anthropic",
+        ),
+        pytest.param(
+            GOOGLE,
+            "google",
+            Usage(55, 97, cache_read=10, reasoning=90, total_reported=162),
+            id="google",
+        ),
+    ],
+)
+def test_each_dialects_counts_become_ours(raw: dict[str, Any], dialect: Any, usage: Usage) -> None:
+    assert dialect_of(raw) == dialect
+    assert usage_from_raw(dialect, raw) == usage
+    if usage.total_reported is not None:
+        assert usage.parts_total == usage.total_reported
+
+
+def test_a_usage_without_prompt_or_reply_is_unknown() -> None:
+    assert usage_from_raw("openai-chat", {"prompt_tokens": 3}) is None
+    assert usage_from_raw("anthropic", {"input_tokens": None, "output_tokens": 1}) is None
+    assert usage_from_raw("google", {"totalTokenCount": 3}) is None
+    assert dialect_of({"tokens": 3}) is None
+    assert raw_usage({"usage": None}) is None
+    assert raw_usage({"usage": [3]}) is None
+
+
+def test_a_reply_that_inspect_has_no_usage_of_gets_none_from_a_fragment() -> None:
+    assert with_raw(None, RESPONSES) is None
+    assert with_raw(Usage(1, 2), None) == Usage(1, 2)
+
+
+def test_more_cached_than_prompt_stays_below_zero_for_the_audit_to_find() -> None:
+    wrong = {**CHAT, "prompt_tokens_details": {"cached_tokens": 55}}
+    usage = usage_from_raw("openai-chat", wrong)
+    assert usage is not None
+    assert usage.input == -5
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*CHAT, *RESPONSES, *ANTHROPIC, *GOOGLE]),
+        st.one_of(
+            st.integers(0, 10**9), st.none(), st.text(), st.dictionaries(st.text(), st.none())
+        ),
+    )
+)
+def test_no_usage_however_odd_makes_us_stumble(raw: dict[str, Any]) -> None:
+    dialect = dialect_of(raw)
+    if dialect is not None:
+        usage_from_raw(dialect, raw)
+    assert with_raw(Usage(1, 2), raw) is not None
