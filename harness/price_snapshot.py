@@ -130,7 +130,8 @@ def price_on(ref: str, wanted: Wanted, source: Source) -> tuple[Price, tuple[str
     launched = _launch(ref, wanted, start or source.known_on)
     record = record_of(ref)
     row = record.on(wanted.day) if record else None
-    notes: list[str] = []
+    asked = ref.partition("/")[2]
+    notes = [] if model.id == asked else [f"{ref}: {PACKAGE} takes it for its {model.id!r}"]
     if row and wanted.day < source.known_on and (start is None or start < row.since):
         price = row.price
         if (price.input, price.output) != (answered.input, answered.output):
@@ -179,7 +180,7 @@ def _launch(ref: str, wanted: Wanted, described: date) -> str:
     `described` is a day on which the package described the model for sure.
     """
     record = record_of(ref)
-    said = wanted.launched.get(ref) or (record.launched.isoformat() if record else "")
+    said = record.launched.isoformat() if record else wanted.launched.get(ref, "")
     if said and wanted.day.isoformat() < said:
         raise UserError(f"Nobody could call {ref} on {wanted.day}: it was launched on {said}.")
     if not said and wanted.day < described:

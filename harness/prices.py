@@ -126,7 +126,7 @@ def _refuse_too_early(book: Book) -> None:
             f"date must be a day such as 2025-12-04, or `{UNDATED}`, not {book.date!r}"
         ) from None
     for ref, price in book.prices.items():
-        launched = price.launched or launch_day(ref)
+        launched = max(price.launched, launch_day(ref))
         if launched > day and not ref.startswith(INVENTED):
             raise BadEntry(
                 f"entry {ref!r}: nobody could call it before {launched}, and the book is of {day}"

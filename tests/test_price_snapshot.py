@@ -104,6 +104,24 @@ def test_a_launch_day_may_be_vouched_for() -> None:
         on(date(2024, 5, 12), "openai/gpt-4o", launched="2024-05-13")
 
 
+def test_a_launch_day_on_record_cannot_be_talked_away(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="launched on 2025-08-07"):
+        on(date(2024, 1, 1), "openai/gpt-5", launched="2023-01-01")
+    path = tmp_path / "early.toml"
+    path.write_text(
+        'date = "2024-01-01"\nsource = "s"\n[usd_per_mtok."openai/gpt-5"]\n'
+        'input = "1"\noutput = "1"\nlaunched = "2023-01-01"\n'
+    )
+    with pytest.raises(UserError, match="before 2025-08-07"):
+        read_book(str(path))
+
+
+def test_a_model_that_is_taken_for_another_name_is_said() -> None:
+    model = "openai/gpt-5-2025-08-07"
+    notes = price_on(model, Wanted((model,), TODAY, {}), installed(TODAY))[1]
+    assert notes == (f"{model}: genai-prices takes it for its 'gpt-5'",)
+
+
 def test_a_made_book_reads_back_and_says_where_it_is_from() -> None:
     text, notes = snapshot(Wanted((GEMINI, QWEN), PAPER, {}), Path("mine.toml"), TODAY)
     book = parse_book(text.encode(), Path("mine.toml"))
