@@ -58,8 +58,8 @@ def _chunk(groups: int, workers: int) -> int:
 @contextmanager
 def _pool(workers: int) -> Generator[ProcessPoolExecutor]:
     """Open worker processes; when the work is stopped, theirs is given up."""
-    # Ctrl-C reaches the whole group: workers are to end without a word, the parent says it.
-    silent = (signal.SIGINT, signal.SIG_DFL)
+    # Ctrl-C reaches the whole group; this process alone answers it, and lets the others go.
+    silent = (signal.SIGINT, signal.SIG_IGN)
     context = get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=silent)
     try:
