@@ -5,13 +5,18 @@ are enough, so a report stays quick.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 from harness.ledger import Kind, Spend, Tally
 from harness.ledger.tally import failed, grades, in_table, is_cached, total
-from harness.reconcile import Cause
 from harness.sittings import Sitting, Tokens
 
 NOTHING: Tokens = (0, 0, 0, 0)
+Cause = Literal[
+    "cache reads", "score-phase calls", "failed attempts", "attempts not in this log", "unexplained"
+]
+"""`attempts not in this log`: after a retry, Inspect's totals of a run still have the tokens of the
+attempt that failed, and its samples no longer do (at most its last call is kept)."""
 Gap = tuple[Cause, Tokens]
 """A cause, and Inspect's tokens less the table's."""
 
