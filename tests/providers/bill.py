@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,13 @@ class Bill:
         found = [line.usage for line in self.billed if model in (None, line.model)]
         return sum(found, Usage(reasoning=0, total_reported=0))
 
+    def write_csv(self, path: Path) -> Path:
+        """Write what is billed as an invoice by request, in podium's own columns."""
+        columns = "request_id,model,time,input_tokens,cached_tokens,output_tokens,api_key"
+        rows = [columns, *(_row(line) for line in self.billed)]
+        path.write_text("".join(f"{row}\n" for row in rows))
+        return path
+
     def as_json(self) -> list[dict[str, Any]]:
         """Return the lines as plain JSON values."""
         return [asdict(line) for line in self.lines]
@@ -66,3 +74,12 @@ class Bill:
         """Write the lines, one JSON object each."""
         path.write_text("".join(json.dumps(line) + "\n" for line in self.as_json()))
         return path
+
+
+def _row(line: Line) -> str:
+    """Google's replies carry an id in their body, and Inspect keeps no headers of them."""
+    id = line.response_id if line.dialect == "google" else line.request_id
+    time = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="seconds")
+    took = line.usage
+    counts = f"{took.input_total},{took.cache_read},{took.output}"
+    return f"{id},{line.model},{time},{counts},{line.key}"
