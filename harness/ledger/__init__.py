@@ -2,7 +2,9 @@
 
 Read `row.py` first (what a row says), then `journal.py` (what is written down before and after
 every call), `raw_log.py`, `events.py` and `attempts.py` (what Inspect's logs say of the same
-calls). Prices are harness/pricing.py; whether the two records agree is harness/audit/.
+calls). `merge.py` joins both into rows; `queries.py` adds them up by question, `export.py` and
+`sql.py` hand them to others. Prices are harness/pricing.py; whether the two records agree is
+harness/audit/.
 """
 
 from harness.ledger.attempts import GROUPINGS, Attempt, Figures, read_calls, read_figures
