@@ -97,8 +97,8 @@ def _head(block: Sequence[Row]) -> str:
     one, reference = block[0], reference_of_block(block)
     why = "" if reference == NONE else f" ({rule_of(reference)})"
     pool = short(one.pool, one.pool_sha256)
-    book = f"{short(one.price_book, one.price_book_sha256)} of {one.price_book_date}"
-    shared = f"**{one.label}**{put(one.prompt)}, pool {pool}, price book {book}, seed {one.seed}"
+    book = f"{short(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
+    shared = f"**{one.label}**{put(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"
     return f"{shared}; reference: {reference}{why}"
 
 

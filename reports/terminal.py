@@ -13,8 +13,7 @@ from reports.blocks import (
 )
 from reports.boxes import apart, boxes_of
 from reports.breakdown import Comparison, Part, groups_of
-from reports.money import dollars
-from reports.render import UNKNOWN, aligned, count, interval, percent, points
+from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
 from reports.tables import Row
 
 WIDTH = 120
@@ -41,7 +40,14 @@ def _block(block: Sequence[Row], shown: Comparison) -> str:
         f"reference: {reference_of_block(block)}"
     )
     lines = aligned([HEADER, *(_cells(row) for row in block)])
-    below = [*_tries(block), *_unparsed(block), *_pace(block), *_boxes(block), *_other_rule(block)]
+    below = [
+        *_tries(block),
+        *_unparsed(block),
+        *_unpriced(block),
+        *_pace(block),
+        *_boxes(block),
+        *_other_rule(block),
+    ]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
     return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines, *below))
@@ -65,6 +71,20 @@ def _unparsed(block: Sequence[Row]) -> list[str]:
     each = ", ".join(f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed)
     return (
         wrap(f"graded wrong, no answer found: {each}", WIDTH, break_on_hyphens=False)
+        if each
+        else []
+    )
+
+
+def _unpriced(block: Sequence[Row]) -> list[str]:
+    """Say why there are no dollars where calls have no price: a part is never shown as the sum."""
+    each = ", ".join(
+        f"{row.system} {row.n_unpriced}"
+        for row in block
+        if row.n_unpriced and row.usd_per_query is None
+    )
+    return (
+        wrap(f"no USD/query, calls without a price: {each}", WIDTH, break_on_hyphens=False)
         if each
         else []
     )
@@ -112,7 +132,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         points(row.paired_diff) if row.paired_diff is not None else UNKNOWN,
         row.verdict or UNKNOWN,
         f"{row.n_graded}/{row.n_asked}",
-        dollars(row.usd_per_query, row.n_unpriced),
+        usd(row.usd_per_query),
         count(row.tokens_out),
         count(row.calls, 1),
         count(row.steps, 1),

@@ -90,7 +90,7 @@ def test_what_has_no_price_is_no_smaller_number(tmp_path: Path) -> None:
     assert (row.usd_per_query, row.usd_paid_per_query, row.n_unpriced) == (None, None, 4)
     text = (tmp_path / "report" / "table.md").read_text()
     assert text.count("| —(4 unpriced) | —(4 unpriced) |") == 1
-    assert "—(4 unpriced)" in report(tmp_path).text
+    assert "no USD/query, calls without a price: single:sage 4" in report(tmp_path).text
 
 
 def test_a_price_that_was_carried_back_is_said_so(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_price_that_was_carried_back_is_said_so(tmp_path: Path) -> None:
     assert (row.price_evidence, row.price_book_date) == ("sage: carried-back", "2026-01-02")
     text = (tmp_path / "report" / "table.md").read_text()
     assert "prices carried back to 2026-01-02 (a later price, assumed to have held): sage" in text
-    assert "price book test-book (00000000) of 2026-01-02" in text
+    assert "price book test-book (00000000), 2026-01-02, seed 0" in text
     assert "| 2 / 10 (carried-back) |" in text
 
 
