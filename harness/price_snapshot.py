@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from harness.errors import UserError
 from harness.price_entries import RATES, price_json
@@ -204,7 +204,8 @@ def _price_days(model: Any) -> list[date]:
 
 
 def _conditional(model: Any) -> Sequence[Any]:
-    return cast(Sequence[Any], model.prices) if isinstance(model.prices, list) else ()
+    one_price = hasattr(model.prices, "input_mtok")
+    return () if one_price else model.prices
 
 
 def _price(ref: str, found: Any) -> Price:
