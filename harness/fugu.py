@@ -15,7 +15,6 @@ from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[r
     OpenAICompatibleAPI,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
-from typing_extensions import override
 
 from harness.usage import PROVIDER_USAGE, raw_usage
 
@@ -48,14 +47,12 @@ class FuguAPI(OpenAICompatibleAPI):
             **model_args,
         )
 
-    @override
     def initialize(self) -> None:
         """Complete the address: Sakana's examples take it with or without its `/v1`."""
         address = str(self.base_url).rstrip("/")
         self.base_url = address if address.endswith("/v1") else f"{address}/v1"
         super().initialize()
 
-    @override
     async def generate(
         self,
         input: list[ChatMessage],
