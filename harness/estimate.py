@@ -3,31 +3,29 @@
 Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
 refuses what `podium run` would, keys, servers and sandboxes apart, which it does not need. Expected
 is what past answers of the same system took (`--log-dir`, `--like`), else its plan at what its
-workers' past calls took, else at most. Not here: how a plan is counted (estimate_plans.py) and
-priced (estimate_cost.py), what the past says (estimate_past.py), the table (estimate_text.py).
+workers' past calls took, else at most. Not here: what is left to ask (estimate_work.py), how a plan
+is counted (estimate_plans.py) and priced (estimate_cost.py), what the past says (estimate_past.py),
+the table (estimate_text.py).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
 
 from harness.compose import (
-    BEST_SINGLE,
     ORACLE,
     Catalogue,
     Request,
     chosen_suites,
     chosen_systems,
-    entry,
 )
 from harness.errors import UserError
 from harness.estimate_cost import Estimator, Take, mean_of
 from harness.estimate_past import Past, p95, read_past
 from harness.estimate_plans import CountedCall, Unplannable, counted_all, worst_case
-from harness.eval_set import answered_pairs
-from harness.experiment import Entry, Experiment, check_experiment, read_experiment, task_name
+from harness.estimate_work import Pair, Work, works
+from harness.experiment import Entry, check_experiment, read_experiment
 from harness.extent import InPrompts, extent, prompts
 from harness.job import Controls, Job
 from harness.judges import judged_among, refuse_judged_plans, refuse_unjudged
@@ -35,15 +33,10 @@ from harness.ledger.spending import spent
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import read_book
 from harness.recordings import refuse_unrecorded
-from harness.records import Question
-from harness.run import ON_BEST, arguments_of, experiment_of
-from harness.selection import SELECTION, single_entries
+from harness.run import experiment_of
 from harness.solver import Place, standing_at, system_of
-from harness.suite import Split, Suite, at_epoch
 from harness.task import pick
 
-Pair = tuple[Question, int]
-CHOOSING = "choosing best-single"
 JUDGING = "grader"
 
 
@@ -86,17 +79,6 @@ class Estimate:
         return sum((line.most for line in self.lines), Take())
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Pairs to ask, by one entry; several entries are alternatives, of which nobody knows which."""
-
-    suite: Suite[Any]
-    title: str
-    pairs: tuple[Pair, ...]
-    entries: tuple[Entry, ...]
-    purpose: str = "eval"
-
-
 def estimate(
     request: Request, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
 ) -> Estimate:
@@ -123,7 +105,7 @@ def estimate(
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[Line] = []
-    for work in _works(job, suites, systems, experiment):
+    for work in works(job, suites, systems, experiment):
         estimator = Estimator(spec, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))
         if work.purpose == "eval" and work.pairs:
@@ -133,77 +115,7 @@ def estimate(
     return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name)
 
 
-def _works(
-    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
-) -> Iterator[_Work]:
-    """Yield what is to be asked: the entries that are there, then new ones, as the run makes them.
-
-    A run finishes every entry of its directory, whatever it was asked for.
-    """
-    rows = {row.name: row for row in experiment.entries}
-    known = {name: job.catalogue.suites[name] for name in experiment.suite_versions}
-    for row in rows.values():
-        if row.suite in known:
-            yield _entry_work(job, known[row.suite], (row,), experiment)
-    for suite in suites:
-        new = [one for one in systems if task_name(suite.name, one) not in rows]
-        yield from _new_works(job, suite, new, experiment)
-
-
-def _new_works(
-    job: Job, suite: Suite[Any], systems: Sequence[str], experiment: Experiment
-) -> Iterator[_Work]:
-    teachable = "train" in suite.splits and experiment.split != "train"
-    choosing = teachable and any(name in systems for name in ON_BEST)
-    if choosing:
-        yield from _selection(job, suite)
-    for system in systems:
-        choices = _choices(job, suite, system, experiment, choosing)
-        yield _entry_work(job, suite, choices, experiment)
-    if BEST_SINGLE in systems and not teachable:  # it is chosen in hindsight, among all of them
-        known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
-        for row in single_entries(job, suite):
-            if row.system not in known:
-                yield _entry_work(job, suite, (row,), experiment)
-
-
-def _choices(
-    job: Job, suite: Suite[Any], system: str, experiment: Experiment, pending: bool
-) -> tuple[Entry, ...]:
-    """Return the entry of a new system: one per worker where the best one is not known yet."""
-    best: list[dict[str, Any]] = [{}]
-    if system == BEST_SINGLE or (system in ON_BEST and pending):
-        facts = {"chosen_on": "train", "n": 1}
-        best = [{"worker": name, **facts} for name in job.spec.names]
-    made = (arguments_of(job, suite, system, one, experiment.seed) for one in best)
-    return tuple(entry(suite.name, system, job.catalogue, args) for args in made)
-
-
-def _entry_work(
-    job: Job, suite: Suite[Any], entries: tuple[Entry, ...], experiment: Experiment
-) -> _Work:
-    questions = pick(suite, cast(Split, experiment.split), experiment.limit)
-    done = answered_pairs(job.request.log_dir).get(entries[0].name, frozenset())
-    pairs = tuple(
-        (at_epoch(suite, one, epoch).sealed(), epoch)
-        for epoch in range(1, experiment.epochs[suite.name] + 1)
-        for one in questions
-        if (one.id, epoch) not in done
-    )
-    return _Work(suite, entries[0].system, pairs, entries)
-
-
-def _selection(job: Job, suite: Suite[Any]) -> Iterator[_Work]:
-    """Yield, per worker, the train questions on which the best single will be chosen."""
-    done = answered_pairs(job.request.log_dir / SELECTION)
-    questions = pick(suite, "train", job.request.selection_limit)
-    for row in single_entries(job, suite):
-        asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
-        pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
-        yield _Work(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
-
-
-def _line(job: Job, work: _Work, estimator: Estimator) -> Line:
+def _line(job: Job, work: Work, estimator: Estimator) -> Line:
     count = Decimal(len(work.pairs))
     if not work.pairs:
         return Line(work.suite.name, work.title, 0, Take(), Take(), 0, "nothing left", Take())
@@ -235,15 +147,16 @@ def _dearness(take: Take) -> tuple[bool, Decimal]:
     return take.usd is None, take.usd or Decimal(0)
 
 
-def _option(job: Job, row: Entry, work: _Work, estimator: Estimator) -> tuple[Take, Take, str]:
+def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> tuple[Take, Take, str]:
     """Return what an entry is expected to take, what at most, and how that is known."""
     try:
         each = _planned(job, row, work.pairs)
     except Unplannable as stop:
         found = _worst(work, stop.first, estimator)
         return found, found, "at most: 2 conductor calls and 5 steps a question"
-    except UserError as error:  # an oracle whose plans are not made yet, say
-        estimator.unknown[f"{row.system} cannot be planned yet: {str(error).rstrip('.')}"] = None
+    except Exception as error:  # plans not made yet, a solver of others: the run itself may do
+        why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
+        estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
         none = Take(Decimal(len(work.pairs)), None, None, None)
         return none, none, "unknown"
     expected = sum((estimator.expected(calls) for calls in each), Take())
@@ -264,7 +177,7 @@ def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedC
     return counted_all(system, pairs, spec.names, spec)
 
 
-def _worst(work: _Work, first: CountedCall, estimator: Estimator) -> Take:
+def _worst(work: Work, first: CountedCall, estimator: Estimator) -> Take:
     """Return the most that plans of a model's can take: every step done by the dearest worker.
 
     The first request is the first question's; others are longer by what their question is longer.
@@ -284,7 +197,7 @@ def _worst(work: _Work, first: CountedCall, estimator: Estimator) -> Take:
     return total
 
 
-def _judging(work: _Work, past: Past) -> Iterator[Line]:
+def _judging(work: Work, past: Past) -> Iterator[Line]:
     """Yield the line of a judge, where only a model can grade; its prompts are not known before."""
     questions = [question for question, _ in work.pairs]
     judged = judged_among(work.suite, questions)
