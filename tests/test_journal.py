@@ -4,7 +4,9 @@ import pickle
 from decimal import Decimal
 from pathlib import Path
 
+import judging
 import pytest
+from inspect_ai.log import read_eval_log
 from moody import HEAD, events, lines, model, sat
 from planning_help import BOOK as PLAN_BOOK
 from planning_help import one_of, spec_of
@@ -15,10 +17,11 @@ from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
 from harness.ledger import spent_in
 from harness.ledger.journal import FOLDER, Head, Intent, Outcome, SampleRef, open_journal
-from harness.ledger.spending import calls_of, spent
+from harness.ledger.spending import CallLines, calls_of, spent
 from harness.prices import Book, read_book
 from harness.pricing import Price
-from harness.records import Usage
+from harness.records import GRADER, Usage
+from harness.replicate import request_digest
 
 BOOK = Book(
     name="moods",
@@ -145,3 +148,30 @@ def test_the_workers_that_a_reward_asks_are_written_down_as_training(tmp_path: P
     assert {call.intent["scope"] for call in found} == {"training"}
     assert {call.intent["sample"]["question"] for call in found} == {"train-0"}
     assert all(call.outcome and call.outcome["usd"] for call in found)
+
+
+def judged_calls(log_dir: Path) -> list[CallLines]:
+    """Return the calls that were made for grading, in order."""
+    paths = sorted((log_dir / FOLDER / "rlpr_single_pupil").glob("*.jsonl"))
+    found = [call for path in paths for call in calls_of(path)]
+    return [call for call in found if call.intent["scope"] == "scoring"]
+
+
+def test_a_judges_call_is_written_down_word_for_word_as_it_is_sent(tmp_path: Path) -> None:
+    log_dir = judging.sat(tmp_path, judging.Judge())
+    (call,) = judged_calls(log_dir)
+    log = read_eval_log(str(max(log_dir.glob("*.eval"))), resolve_attachments=True)
+    (event,) = [one for one in events(log) if one.role == GRADER]
+    assert (call.intent["role"], call.intent["span"]) == (GRADER, event.span_id)
+    assert call.intent["prompt_sha256"] == request_digest(event.input)
+    assert call.outcome
+    assert call.outcome["event"] == event.uuid
+    assert call.outcome["usage"]["output"] == len(judging.Judge().says.split())
+
+
+def test_a_judge_that_is_asked_again_adds_to_the_tasks_journals(tmp_path: Path) -> None:
+    log_dir = judging.sat(tmp_path, judging.Judge("down"))
+    judging.sat(tmp_path, judging.Judge())
+    ended = [call.outcome and call.outcome["error"] for call in judged_calls(log_dir)]
+    assert ended == ["RuntimeError", None]
+    assert all(told.billable for call in judged_calls(log_dir) for told in call.attempts())

@@ -3,8 +3,10 @@
 The provider's own file of what reached it is the truth that journals and logs are held to.
 """
 
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from harness.logs import newest_logs
 from harness.prices import read_book
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
+TOY = SCRIPT.with_name("toy.py")
 KILLS, SEED = 20, 7
 AT_ONCE = 3
 """Calls that may be in flight when a sitting is killed: one worker sits each task."""
@@ -131,3 +134,22 @@ def test_what_is_spent_covers_what_was_billed(killed: Killed, tmp_path: Path) ->
 
 def test_the_chain_of_every_journal_holds(killed: Killed) -> None:
     assert [read_chain(path).faults for path in killed.journals] == [()] * len(killed.journals)
+
+
+def test_ctrl_c_leaves_no_call_without_an_outcome(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir, connections=AT_ONCE)
+    Path(f"{log_dir}.slow").write_text("30")
+    command = [sys.executable, str(TOY), str(log_dir)]
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
+        end = time.monotonic() + 60
+        while len(calls(log_dir)) < AT_ONCE and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) != 0
+    (path,) = (log_dir / FOLDER).glob("*/*.jsonl")
+    ended = [call.outcome and call.outcome["error"] for call in calls_of(path)]
+    assert ended == ["CancelledError"] * AT_ONCE
+    assert [told.billable for call in calls_of(path) for told in call.attempts()] == [
+        "unknown"
+    ] * AT_ONCE

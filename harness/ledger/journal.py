@@ -146,7 +146,7 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
     """Begin a new journal of this process below a log directory; an older one is never touched."""
     folder = folder_of(log_dir, head.task or head.system)
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"
     path = folder / name
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
     journal = Journal(path, handle)
