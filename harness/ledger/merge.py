@@ -16,7 +16,7 @@ from harness.ledger.logged import LogRecord, SampleRecord
 from harness.ledger.raw_log import Json
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import Files
-from harness.ledger.writing import Base, after_retry, ended, of_event, within, write
+from harness.ledger.writing import Base, after_retry, ended, of_event, tries_within, within, write
 from harness.prices import Book, book_from_json, read_book
 
 
@@ -144,6 +144,9 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
     seen = found.events_of[call]
     base = _base_of_call(found, call, record, seen)
     last = seen[-1].event if seen else None
+    if not record.retries and len(seen) < 2 and not (last and tries_within(last)):
+        yield write(base, ended(1, record.outcome, last))  # nearly all calls
+        return
     earlier = [one.event for one in seen[:-1]]
     number = 0
     for at in range(max(len(record.retries), len(earlier))):

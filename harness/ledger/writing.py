@@ -97,6 +97,11 @@ CLIENT_RETRY = "ClientRetry"
 """The kind of failure of a try after which a provider's own client tried again by itself."""
 
 
+def tries_within(event: CallEvent) -> int:
+    """Return how many HTTP tries were made inside one event before its last."""
+    return max(event.retries, len(event.request_ids) - 1)
+
+
 def within(event: CallEvent | None, attempt: int) -> Iterator[Told]:
     """Yield the HTTP tries inside one event before its last, the first as number `attempt`.
 
@@ -106,7 +111,7 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[Told]:
     if event is None:
         return
     answered = [*event.request_ids]
-    tries = max(event.retries, len(answered) - 1)
+    tries = tries_within(event)
     if event.error is None or len(answered) > tries:
         answered = answered[:-1]
     nothing: Json = {}
