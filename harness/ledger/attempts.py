@@ -189,9 +189,7 @@ def about_log(header: Json, path: Path) -> About:
 
 
 def _service(worker: WorkerFacts) -> Service:
-    # One that no book knows has no price: pricing finds no factor for it.
-    config = GenerateConfig.model_validate(worker.config)
-    return cast(Service, service_of(config, worker.args))
+    return service_of(GenerateConfig.model_validate(worker.config), worker.args)
 
 
 def _kind(entry: Entry, call: CallEvent, counted: bool) -> Kind:
