@@ -124,6 +124,8 @@ def write_new(text: str, out: Path) -> None:
 def price_on(ref: str, wanted: Wanted, source: Source) -> tuple[Price, tuple[str, ...]]:
     """Return a model's price on a day, and what its reader should know."""
     model = _found(ref, source)
+    if any(hasattr(part.constraint, "start_time") for part in _conditional(model)):
+        raise UserError(f"The price of {ref} changes within a day, and a book has one price a day.")
     moment = datetime.combine(wanted.day, datetime.min.time(), UTC)
     answered = _price(ref, model.get_prices(moment))
     start = max((day for day in _price_days(model) if day <= wanted.day), default=None)

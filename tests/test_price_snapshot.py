@@ -88,6 +88,7 @@ def test_tiers_cached_rates_and_services_are_kept_exactly() -> None:
         pytest.param(TODAY, "nobody/gpt-5", "no price of 'nobody/gpt-5'", id="provider"),
         pytest.param(TODAY, "gpt-5", "PROVIDER/MODEL", id="no-provider"),
         pytest.param(TODAY, "vllm/Qwen/Qwen3-32B", "no price of 'vllm/", id="own-hardware"),
+        pytest.param(TODAY, "deepseek/deepseek-chat", "changes within a day", id="off-peak"),
         pytest.param(date(2027, 1, 1), GEMINI, "Nobody knows the prices", id="future"),
     ],
 )
