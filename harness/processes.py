@@ -22,6 +22,7 @@ LARGE = 32 << 20
 """Bytes of files from which on other processes are started."""
 
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -40,14 +41,19 @@ def each_in_processes(
 ) -> Iterator[Result]:
     """Yield what `in_processes` returns, one by one; in other processes from `large` bytes on."""
     size = sum(path.stat().st_size for group in groups for path in group)
-    workers = min(os.cpu_count() or 1, len(groups), MOST)
-    if size < large or workers < 2 or parent_process():
-        yield from map(work, groups)
+    yield from each_of(work, groups, many=size >= large)
+
+
+def each_of(
+    work: Callable[[Item], Result], items: Sequence[Item], *, many: bool
+) -> Iterator[Result]:
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
+    workers = min(os.cpu_count() or 1, len(items), MOST)
+    if not many or workers < 2 or parent_process():
+        yield from map(work, items)
         return
     with _pool(workers) as pool:
-        yield from _shown(
-            pool.map(work, groups, chunksize=_chunk(len(groups), workers)), len(groups)
-        )
+        yield from _shown(pool.map(work, items, chunksize=_chunk(len(items), workers)), len(items))
 
 
 def _chunk(groups: int, workers: int) -> int:

@@ -14,7 +14,9 @@ from scripted import Heard
 from test_ledger import cached, foreign_log
 
 from harness.audit import as_json, audit
+from harness.audit.run import parts_of
 from harness.cli import main
+from harness.ledger.sitting_files import sittings_below
 
 
 def once(question: str) -> Crew:
@@ -223,13 +225,18 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_two_processes_find_what_one_finds(several: Path) -> None:
+def test_the_sitting_at_fault_is_named_among_several(several: Path) -> None:
     found = audit(several)
     assert found.table.counts["sittings"] == 20
     (verdict,) = [one for one in found.verdicts if one.status == "fail"]
     assert verdict.invariant == "I2"
     assert {fault.task for fault in verdict.faults} == {"7/numbers pair"}
     assert as_json(found) == as_json(audit(several))
+
+
+def test_several_processes_find_what_one_finds(several: Path) -> None:
+    sittings = sittings_below(several)
+    assert list(parts_of(sittings, large=0)) == list(parts_of(sittings))
 
 
 def test_the_command_prints_the_table_first_and_exits_1_on_a_failure(
@@ -272,6 +279,7 @@ def refuse(*args, **kwargs):
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
 from harness.cli import main
+from harness.ledger.sitting_files import sittings_below
 sys.exit(main(["audit", sys.argv[1], "--json", sys.argv[2]]))
 """
 

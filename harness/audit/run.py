@@ -1,4 +1,4 @@
-"""One audit of a directory: every sitting, in two processes when there are many, then the whole.
+"""One audit of a directory: every sitting, in several processes when there are many, then the whole.
 
 A sitting is read, judged and let go before the next one, so memory is that of the largest sitting.
 Nothing is asked of a network, a data set or a price service: only files below the directory, and
@@ -6,10 +6,8 @@ the price books that come with podium.
 """
 
 import gc
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 
 from harness.audit.evidence import Evidence
@@ -22,10 +20,10 @@ from harness.ledger.journal import FOLDER
 from harness.ledger.merge import merged
 from harness.ledger.sitting_files import Files, sittings_below
 from harness.manifest import FILE
+from harness.processes import LARGE, each_of
 
-MANY = 16
-"""Sittings from which on a second process is worth its start."""
-PROCESSES = 2
+SHARE = 4
+"""Sittings that a process is given at once."""
 
 
 @dataclass(slots=True)
@@ -66,7 +64,7 @@ def audit(folder: Path, *, strict: bool = False, bills: Sequence[Checked] = ()) 
     """
     sittings = sittings_below(folder)
     whole = Part()
-    for part in _parts(sittings):
+    for part in parts_of(sittings):
         whole.join(part)
     _check_whole(folder, sittings, whole, bills)
     verdicts = tuple(
@@ -84,13 +82,11 @@ def audit(folder: Path, *, strict: bool = False, bills: Sequence[Checked] = ()) 
     return Audit(strict, whole.table, verdicts)
 
 
-def _parts(sittings: Sequence[Files]) -> Iterable[Part]:
-    if len(sittings) < MANY:
-        yield of_sittings(sittings)
-        return
-    shares = [sittings[at : at + MANY // 4] for at in range(0, len(sittings), MANY // 4)]
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("forkserver")) as pool:
-        yield from pool.map(of_sittings, shares)
+def parts_of(sittings: Sequence[Files], large: int = LARGE) -> Iterator[Part]:
+    """Yield what the sittings come to; in other processes from `large` bytes of files on."""
+    many = sum(map(_size, sittings)) >= large
+    shares = [sittings[at : at + SHARE] for at in range(0, len(sittings), SHARE)]
+    yield from each_of(of_sittings, shares, many=many)
 
 
 def of_sittings(sittings: Iterable[Files]) -> Part:

@@ -6,8 +6,9 @@
 Every log is a clone of one real rehearsal run's (tests/many_logs.py): 200 samples of 5 calls each,
 one system to a log. Measured are (1) our reader and `events_df`, unfiltered and filtered to model
 events, by processor time, in alternating rounds on the same logs in this one process; (2) `podium
-report`: wall time, processor time and the peak of all its processes' resident memory together, at
-10,000, 100,000 and 1,000,000 calls; (3) bytes per call. What was made already is used again.
+report` and `podium audit`: wall time, processor time and the peak of all its processes' resident
+memory together, at 10,000, 100,000 and 1,000,000 calls; (3) bytes per call. What was made already
+is used again.
 """
 
 import argparse
@@ -133,6 +134,7 @@ def main() -> None:
         folder = made(asked.scratch, source, size)
         words = ["report", str(folder), "--out", str(asked.scratch / f"{size}-report")]
         print(f"podium report of {size * CALLS:,} calls in {size} logs: {measure(words)}")
+        print(f"podium audit of {size * CALLS:,} calls: {measure(['audit', str(folder)])}")
 
 
 if __name__ == "__main__":
