@@ -1,4 +1,4 @@
-"""One audit of a directory: every sitting, in several processes when there are many, then the whole.
+"""One audit of a directory: every sitting, in several processes when there are many, then all.
 
 A sitting is read, judged and let go before the next one, so memory is that of the largest sitting.
 Nothing is asked of a network, a data set or a price service: only files below the directory, and
