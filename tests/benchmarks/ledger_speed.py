@@ -1,6 +1,6 @@
 """How fast a ledger is read: calls per second against Inspect's `events_df`, and a million calls.
 
-    python tests/benchmarks/ledger_speed.py /scratch/folder            # about 5 GB and 10 minutes
+    python tests/benchmarks/ledger_speed.py /scratch/folder            # about 2 GB and 3 minutes
     python tests/benchmarks/ledger_speed.py /scratch/folder --logs 10  # a small one
 
 Every log is a clone of one real rehearsal run's (tests/many_logs.py): 200 samples of 5 calls each,
