@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from harness.cassette import SourceLabel
 from harness.errors import UserError
-from harness.price_entries import price_json
 from harness.prices import BOOKS, book_from_json, read_book
+from harness.prices.entries import price_json
 from harness.records import CONDUCTOR, GRADER
 
 NO_PRICES = "none"

@@ -22,9 +22,9 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score
 
 from harness.errors import PodiumError, UserError
-from harness.inventory import read_entry
+from harness.integrity.inventory import read_entry
+from harness.integrity.manifest import FILE, SIGNATURE
 from harness.logs import find_logs
-from harness.manifest import FILE, SIGNATURE
 from harness.private import kind_of, publishable
 from harness.records import PODIUM
 

@@ -18,7 +18,7 @@ from harness.ledger.row import LedgerRow, plain
 from harness.ledger.sitting_files import Files
 from harness.listing import columns
 from harness.prices import Book, book_from_json
-from harness.pricing import Price, list_cost
+from harness.prices.pricing import Price, list_cost
 from harness.records import Usage
 
 NAME = "reprice.json"

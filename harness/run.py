@@ -33,10 +33,10 @@ from harness.experiment import (
     task_name,
 )
 from harness.extent import Extent, InPrompts, extent, prompts
+from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
 from harness.judges import refuse_judged_plans, refuse_unjudged
 from harness.ledger.spending import spent
-from harness.manifest import manifested
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded

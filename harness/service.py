@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from inspect_ai.model import GenerateConfig
 
-from harness.pricing import Service
+from harness.prices.pricing import Service
 
 STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")

@@ -19,7 +19,7 @@ import anyio
 
 from harness.errors import QuestionLimit, SpendLimit
 from harness.prices import Book
-from harness.pricing import Price, Service, cost
+from harness.prices.pricing import Price, Service, cost
 from harness.records import Usage
 
 

@@ -10,7 +10,7 @@ from toy import Toy
 from conductor.plan_reward import Planned
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
-from harness.pricing import Price
+from harness.prices.pricing import Price
 from harness.rewards.core import Answerer, Reward, RewardSettings
 from harness.rewards.items import RewardItem, RewardOutcome
 

@@ -21,7 +21,7 @@ from toy_card import CARD
 
 from harness.errors import UserError
 from harness.prices import Book
-from harness.pricing import Price
+from harness.prices.pricing import Price
 from harness.records import Grade, Question
 from harness.solver import as_solver
 from harness.suite import Card, Split

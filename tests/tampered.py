@@ -8,9 +8,9 @@ from typing import Any
 
 from runs import Exam, sit
 
+from harness.integrity.manifest import Manifest, write_manifest
 from harness.ledger.journal import Head, Intent, Outcome, open_journal
 from harness.ledger.raw_log import open_log
-from harness.manifest import Manifest, write_manifest
 from harness.records import Usage
 
 EXAM = Exam()

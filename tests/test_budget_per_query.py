@@ -147,7 +147,7 @@ def test_a_run_without_such_a_limit_has_one_meter() -> None:
 
 def planned_calls() -> dict[str, int]:
     """Return how many steps the random control plans per question of the toy."""
-    from harness.estimate_plans import counted_calls
+    from harness.estimate.plans import counted_calls
 
     system = random_workflow_system(seed=0)
     return {

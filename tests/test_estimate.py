@@ -14,11 +14,11 @@ from conductor.policy import conductor_system
 from harness.cli import build_parser, main
 from harness.compose import Request
 from harness.errors import UserError
-from harness.estimate import Estimate, Line, estimate
-from harness.estimate_cost import Estimator
-from harness.estimate_past import Past
-from harness.estimate_plans import CountedCall, Unplannable, counted_calls
-from harness.estimate_text import as_text, warning
+from harness.estimate.cost import Estimator
+from harness.estimate.estimate import Estimate, Line, estimate
+from harness.estimate.past import Past
+from harness.estimate.plans import CountedCall, Unplannable, counted_calls
+from harness.estimate.text import as_text, warning
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import Question

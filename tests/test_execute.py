@@ -24,7 +24,7 @@ from harness.errors import SpendLimit, UserError, WorkerError
 from harness.execute import Budget, execute
 from harness.pool import Pool
 from harness.prices import Book
-from harness.pricing import Price
+from harness.prices.pricing import Price
 from harness.records import Answer, Question
 from harness.spend import Spend
 from harness.workflow import REPLIES, Malformed, Reads, Step, Workflow, check

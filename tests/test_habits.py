@@ -92,8 +92,8 @@ def imported(path: Path) -> set[str]:
 
 
 OPTIONAL = {
-    ("harness/price_snapshot.py", "genai_prices"),
-    ("harness/signing.py", "cryptography"),
+    ("harness/prices/snapshot.py", "genai_prices"),
+    ("harness/integrity/signing.py", "cryptography"),
     ("harness/ledger/raw_log.py", "compression"),  # of Python's own library, from 3.14 on
 }
 """Extras, each of which one file imports inside its functions, or only where it is there."""

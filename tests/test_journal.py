@@ -19,7 +19,7 @@ from harness.ledger import spent_in
 from harness.ledger.journal import FOLDER, Head, Intent, Outcome, SampleRef, open_journal
 from harness.ledger.spending import CallLines, calls_of, spent
 from harness.prices import Book, read_book
-from harness.pricing import Price
+from harness.prices.pricing import Price
 from harness.records import GRADER, Usage
 from harness.replicate import request_digest
 

@@ -18,7 +18,7 @@ from harness.errors import UserError
 from harness.ledger import read_calls, spent_in
 from harness.logs import find_logs, newest_logs
 from harness.pool import Pool
-from harness.pricing import cost
+from harness.prices.pricing import cost
 from harness.records import CONDUCTOR, Answer, Call, Question
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals

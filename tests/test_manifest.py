@@ -8,11 +8,11 @@ from tampered import add_call, copied, journal, journals, logs, made_run, member
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.inventory import covered
+from harness.integrity.inventory import covered
+from harness.integrity.manifest import FILE, read_manifest, write_manifest
+from harness.integrity.tampering import Finding, verify
 from harness.ledger.chain import read_chain
 from harness.ledger.journal import Journal, read_lines
-from harness.manifest import FILE, read_manifest, write_manifest
-from harness.tampering import Finding, verify
 
 
 @pytest.fixture(scope="module")

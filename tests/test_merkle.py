@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.merkle import EMPTY, leaf, node, proof, root, root_of
+from harness.integrity.merkle import EMPTY, leaf, node, proof, root, root_of
 
 leaves = st.lists(st.binary(max_size=8), min_size=1, max_size=40).map(
     lambda parts: [leaf(part) for part in parts]

@@ -10,8 +10,10 @@ import pytest
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.price_changes import compared
-from harness.price_snapshot import (
+from harness.prices import Book, parse_book, read_book
+from harness.prices.changes import compared
+from harness.prices.pricing import Price
+from harness.prices.snapshot import (
     PACKAGE,
     Wanted,
     book_text,
@@ -20,8 +22,6 @@ from harness.price_snapshot import (
     snapshot,
     write_new,
 )
-from harness.prices import Book, parse_book, read_book
-from harness.pricing import Price
 
 pytest.importorskip("genai_prices")
 

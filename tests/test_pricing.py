@@ -8,7 +8,17 @@ from fractions import Fraction
 import pytest
 
 from harness.prices import read_book
-from harness.pricing import Gpu, Price, Service, Tier, cost, costs, gpu_cost, gpu_seconds, list_cost
+from harness.prices.pricing import (
+    Gpu,
+    Price,
+    Service,
+    Tier,
+    cost,
+    costs,
+    gpu_cost,
+    gpu_seconds,
+    list_cost,
+)
 from harness.records import Usage
 
 FLAT = Price(Decimal("1.25"), Decimal("10"))

@@ -14,13 +14,13 @@ from scripted import Heard
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.manifest import write_manifest
+from harness.integrity.manifest import write_manifest
+from harness.integrity.tampering import verify
 from harness.record import record
 from harness.records import Question
 from harness.redact import redact
 from harness.regrade import regrade_dir
 from harness.suite import Split
-from harness.tampering import verify
 from reports.report import write_report
 
 SECRET = "Which hidden mineral of the seventh moon glows when two quiet rivers meet below it?"

@@ -12,7 +12,7 @@ from tampered import intent_of, journal
 
 from harness.ledger.journal import Head, Outcome, open_journal
 from harness.prices import Book
-from harness.pricing import Gpu, Price
+from harness.prices.pricing import Gpu, Price
 from harness.records import Usage
 from reports.money import paid_cell
 

@@ -12,7 +12,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.sitting_files import sittings_below
 from harness.prices import Book
-from harness.pricing import Price
+from harness.prices.pricing import Price
 from harness.reprice import Repriced, repriced, show_repriced, write_repriced
 
 SAGE, CLERK = BOOK.prices["scripted/sage"], BOOK.prices["scripted/clerk"]

@@ -12,8 +12,8 @@ from tampered import journal
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.manifest import FILE, SIGNATURE, write_manifest
-from harness.signing import check, make_key, sign
+from harness.integrity.manifest import FILE, SIGNATURE, write_manifest
+from harness.integrity.signing import check, make_key, sign
 
 
 @pytest.fixture

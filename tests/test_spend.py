@@ -10,7 +10,7 @@ from runs import BOOK, Crew, failing_on, sit, steps
 
 from harness.errors import SpendLimit, UserError
 from harness.ledger import spent_in
-from harness.pricing import Service
+from harness.prices.pricing import Service
 from harness.records import Usage
 from harness.spend import Spend
 

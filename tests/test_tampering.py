@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tampered import add_call, copied, journal, journals, logs, made_run, members, repack
 
+from harness.integrity.manifest import FILE, read_manifest, write_manifest
+from harness.integrity.tampering import Finding, verify
 from harness.ledger.chain import read_chain
 from harness.ledger.journal import Journal
 from harness.ledger.row import canonical
-from harness.manifest import FILE, read_manifest, write_manifest
-from harness.tampering import Finding, verify
 
 
 @pytest.fixture(scope="module")

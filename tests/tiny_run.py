@@ -14,7 +14,7 @@ from scripted import Heard, script
 from harness.execute import execute
 from harness.pool import Pool
 from harness.prices import Book
-from harness.pricing import Price
+from harness.prices.pricing import Price
 from harness.records import Answer, Question
 from harness.solver import as_solver
 from harness.workflow import Step, Workflow

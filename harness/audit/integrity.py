@@ -4,11 +4,11 @@ from pathlib import Path
 
 from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
+from harness.integrity.tampering import verify
 from harness.ledger.journal import SCHEMA
 from harness.ledger.merge import rows_of
 from harness.ledger.row import canonical
 from harness.ledger.sitting_files import Files
-from harness.tampering import verify
 
 
 def self_contained(evidence: Evidence) -> Checked:

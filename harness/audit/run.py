@@ -15,11 +15,11 @@ from harness.audit.integrity import manifest, same_twice
 from harness.audit.invariants import INVARIANTS
 from harness.audit.result import Checked, Tally, Verdict, ordered
 from harness.audit.table import Table, table_of
+from harness.integrity.manifest import FILE
 from harness.ledger.gather import gather
 from harness.ledger.journal import FOLDER
 from harness.ledger.merge import merged
 from harness.ledger.sitting_files import Files, sittings_below
-from harness.manifest import FILE
 from harness.processes import LARGE, each_of
 
 SHARE = 4

@@ -43,7 +43,7 @@ def redact_command(args: argparse.Namespace) -> int:
 
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
-    from harness.manifest import FILE, write_manifest
+    from harness.integrity.manifest import FILE, write_manifest
     from harness.regrade import box_for_logs, regrade_dir
 
     known = catalogue()

@@ -12,7 +12,7 @@ def manifest_command(args: argparse.Namespace) -> int:
 def _write(args: argparse.Namespace) -> int:
     from harness.errors import UserError
     from harness.experiment import FILE, locked
-    from harness.manifest import write_manifest
+    from harness.integrity.manifest import write_manifest
 
     if not any(args.dir.rglob(FILE)) and not any(args.dir.rglob("*.eval")):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
@@ -25,7 +25,7 @@ def _write(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace) -> int:
     from harness.errors import UserError
-    from harness.tampering import LIMITS, verify
+    from harness.integrity.tampering import LIMITS, verify
 
     found = verify(args.dir, args.root or "", shared=args.shared)
     if any(one.kind == "absent" for one in found):
@@ -43,7 +43,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
     """Return who vouches for the manifest, and whether that is as it was asked."""
-    from harness.signing import check
+    from harness.integrity.signing import check
 
     signed = check(args.dir, args.public_key)
     asked = args.public_key is not None
@@ -61,8 +61,8 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
 
 def _sign(args: argparse.Namespace) -> int:
     from harness.errors import UserError
-    from harness.signing import check, sign
-    from harness.tampering import verify
+    from harness.integrity.signing import check, sign
+    from harness.integrity.tampering import verify
 
     found = verify(args.dir)
     if found:
@@ -72,7 +72,7 @@ def _sign(args: argparse.Namespace) -> int:
 
 
 def _key(args: argparse.Namespace) -> int:
-    from harness.signing import make_key
+    from harness.integrity.signing import make_key
 
     print(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
     return 0

@@ -29,17 +29,17 @@ def reprice_command(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from harness.price_listing import show_book, show_books
     from harness.prices import read_book
+    from harness.prices.listing import show_book, show_books
 
     print(show_book(read_book(args.book)) if args.book else show_books())
     return 0
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from harness.price_changes import changes
-    from harness.price_listing import show_changes
     from harness.prices import read_book
+    from harness.prices.changes import changes
+    from harness.prices.listing import show_changes
 
     old, new = read_book(args.old), read_book(args.new)
     found = changes(old, new)
@@ -49,8 +49,8 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from harness.price_snapshot import installed
     from harness.prices import BOOKS
+    from harness.prices.snapshot import installed
 
     names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
     try:
@@ -65,10 +65,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _verified(name: str, source: "object | None") -> bool:
     """Print what is wrong with a book and what differs; return whether nothing does."""
-    from harness.price_changes import compared
-    from harness.price_listing import show_changes
-    from harness.price_snapshot import Source
     from harness.prices import read_book
+    from harness.prices.changes import compared
+    from harness.prices.listing import show_changes
+    from harness.prices.snapshot import Source
 
     try:
         book = read_book(name)
@@ -89,7 +89,7 @@ def _verified(name: str, source: "object | None") -> bool:
 
 
 def _snapshot(args: argparse.Namespace) -> int:
-    from harness.price_snapshot import Wanted, snapshot, write_new
+    from harness.prices.snapshot import Wanted, snapshot, write_new
 
     today = _today()
     wanted = Wanted(tuple(_models(args)), args.date or today, dict(args.launched))

@@ -55,8 +55,8 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
-    from harness.estimate import estimate
-    from harness.estimate_text import as_text
+    from harness.estimate.estimate import estimate
+    from harness.estimate.text import as_text
 
     print(as_text(estimate(request, parts, controls(), like)), end="")
     return 0
@@ -64,8 +64,8 @@ def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
 
 def _warn(request: Any, parts: Any) -> None:
     """Say in one line when a limit does not pay for one question; the run is begun all the same."""
-    from harness.estimate import estimate
-    from harness.estimate_text import warning
+    from harness.estimate.estimate import estimate
+    from harness.estimate.text import warning
 
     if said := warning(estimate(request, parts, controls()), request):
         print(f"podium: {said}", file=sys.stderr)

@@ -5,7 +5,7 @@ Reading order: `lines.py` (what every export is turned into), then one reader pe
 reader a file wants), `accounts.py` (whose traffic it is), `names.py` (which model is which),
 `sums.py`, `bill.py` and `counted.py` (both sides added up), `check.py`, `reconcile.py` (the
 comparison) and `table.py`. Nothing here asks a provider: the user exports the file. Prices are
-harness/pricing.py.
+harness/prices/pricing.py.
 """
 
 from harness.invoices.lines import Invoice, InvoiceLine

@@ -3,7 +3,7 @@
 Read `row.py` first (what a row says), then `journal.py` (what is written down before and after
 every call), `raw_log.py`, `events.py` and `attempts.py` (what Inspect's logs say of the same
 calls). `merge.py` joins both into rows; `queries.py` adds them up by question, `export.py` and
-`sql.py` hand them to others. Prices are harness/pricing.py; whether the two records agree is
+`sql.py` hand them to others. Prices are harness/prices/pricing.py; whether the two records agree is
 harness/audit/.
 """
 

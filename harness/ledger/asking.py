@@ -22,7 +22,7 @@ from harness.ledger.counting import COUNTED
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
 from harness.ledger.row import Scope, plain
-from harness.pricing import Service, cost
+from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.service import service_of

@@ -20,7 +20,7 @@ from harness.ledger.raw_log import Json, naming, open_log
 from harness.ledger.tally import Kind, Money, QueryTotals, Spend, Tally, priced, query_totals
 from harness.logs import RunFacts, WorkerFacts, facts_in
 from harness.prices import Book, book_from_json
-from harness.pricing import Price, Service
+from harness.prices.pricing import Price, Service
 from harness.private import said
 from harness.records import PODIUM, Call
 from harness.service import service_of

@@ -2,7 +2,7 @@
 
 An attempt that a provider answered has a price; one that it refused costs nothing; of one that was
 dispatched and never came back only bounds are known. Not here: which attempts there were
-(harness/ledger/merge.py), and rates and tiers (harness/pricing.py).
+(harness/ledger/merge.py), and rates and tiers (harness/prices/pricing.py).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.ledger.row import Billable, Cache
-from harness.pricing import Costs, Price, Service, costs, gpu_cost, gpu_seconds, list_cost
+from harness.prices.pricing import Costs, Price, Service, costs, gpu_cost, gpu_seconds, list_cost
 from harness.records import Usage
 
 ZERO = Decimal(0)

@@ -2,7 +2,7 @@
 
 A chain shows edits, insertions, deletions and reorderings inside a file. It cannot show that the
 end was cut off, nor that somebody wrote the whole file again with new digests: for that, a manifest
-keeps the last digest and the count (harness/manifest.py).
+keeps the last digest and the count (harness/integrity/manifest.py).
 """
 
 import hashlib

@@ -18,7 +18,7 @@ from harness.ledger.sitting_files import journals_of
 from harness.ledger.spending import CallLines, calls_of
 from harness.ledger.writing import Told
 from harness.prices import Book
-from harness.pricing import cost
+from harness.prices.pricing import cost
 from harness.records import PODIUM
 
 ZERO = Decimal(0)

@@ -19,7 +19,7 @@ from harness.ledger.raw_log import Json, naming, open_log
 from harness.ledger.spent import spent_in_logs
 from harness.ledger.writing import Told, after_retry, ended
 from harness.prices import Book
-from harness.pricing import cost
+from harness.prices.pricing import cost
 from harness.records import PODIUM
 
 ZERO = Decimal(0)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from harness.ledger.events import CallEvent, Phase
-from harness.pricing import Price, Service, cost, list_cost
+from harness.prices.pricing import Price, Service, cost, list_cost
 from harness.records import CONDUCTOR, Usage
 
 ZERO = Decimal(0)

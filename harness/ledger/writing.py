@@ -12,7 +12,7 @@ from harness.ledger.billing import Attempted, money
 from harness.ledger.events import IN_FLIGHT, CallEvent
 from harness.ledger.raw_log import Json
 from harness.ledger.row import Billable, Cache, LedgerRow, Scope, UsageSource, canonical
-from harness.pricing import Price, Service
+from harness.prices.pricing import Price, Service
 from harness.private import kind_of
 from harness.records import Usage
 

@@ -1,7 +1,7 @@
 """One entry of a price book, between plain TOML or JSON values and `Price`.
 
 Books come in from outside, so every field is checked here, and `BadEntry` says in words what is
-wrong with which. Not here: files and dates of books (harness/prices.py).
+wrong with which. Not here: files and dates of books (harness/prices/books.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import cast
 
-from harness.pricing import Evidence, Gpu, Price, Rates, Service, Tier
+from harness.prices.pricing import Evidence, Gpu, Price, Rates, Service, Tier
 
 Row = Mapping[str, object]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UserError
-from harness.inventory import Entry, covered, file_digest, originals, read_entry
+from harness.integrity.inventory import Entry, covered, file_digest, originals, read_entry
+from harness.integrity.manifest import FILE, Manifest, read_manifest
 from harness.ledger.chain import read_chain
-from harness.manifest import FILE, Manifest, read_manifest
 
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 

@@ -1,8 +1,8 @@
-"""Dated lists of prices; what one call costs is harness/pricing.py.
+"""Dated lists of prices; what one call costs is harness/prices/pricing.py.
 
 A price book is a TOML file in harness/prices/: append-only, every number with a source. Tokens are
 stored, dollars are recomputed, so the same log can be priced with any book. One entry of a book is
-harness/price_entries.py; how a book is made is harness/price_snapshot.py.
+harness/prices/entries.py; how a book is made is harness/prices/snapshot.py.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import cast
 
 from harness.errors import UserError
-from harness.price_entries import BadEntry, price_from, price_json
-from harness.price_records import launch_day
-from harness.pricing import Evidence, Price
+from harness.prices.entries import BadEntry, price_from, price_json
+from harness.prices.on_record import launch_day
+from harness.prices.pricing import Evidence, Price
 
-BOOKS = Path(__file__).parent / "prices"
+BOOKS = Path(__file__).parent
 UNDATED = "undated"
 """The date of a book that claims none, because its prices are nobody's."""
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from textwrap import fill
 
 from harness.listing import columns
-from harness.price_changes import ABSENT, Change, number
 from harness.prices import BOOKS, Book, read_book
-from harness.pricing import Price, Rates
+from harness.prices.changes import ABSENT, Change, number
+from harness.prices.pricing import Price, Rates
 
 WIDTH = 98
 HEADS = ("model", "in", "out", "cached", "write", "write 1h", "evidence")

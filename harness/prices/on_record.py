@@ -1,7 +1,7 @@
 """Since when models can be called, and which prices were on record on which days.
 
 A price source of today answers for any day in the past, also for days before a model existed. The
-facts here are from before and are dated: harness/price_records.toml has them, with their sources.
+facts here are from before and are dated: history/records.toml has them, with their sources.
 """
 
 import tomllib
@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.price_entries import price_from
-from harness.pricing import Price
+from harness.prices.entries import price_from
+from harness.prices.pricing import Price
 
-RECORDS = Path(__file__).with_name("price_records.toml")
+RECORDS = Path(__file__).parent / "history" / "records.toml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
 
 Tiers are applied to a call, never to summed usage: whether a request is long is a fact of that
-request. Unknown is None and stays None. Not here: files of prices (harness/prices.py).
+request. Unknown is None and stays None. Not here: files of prices (harness/prices/books.py).
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,10 @@
 """`MANIFEST.json`: what a run's directory held when the run ended, and one digest over all of it.
 
-The root is a Merkle root (harness/merkle.py) over everything the manifest says but the root itself:
+The root is a Merkle root (harness/integrity/merkle.py) over everything the manifest says but the root itself:
 first the head (versions, books, history), then each file by path, each log followed by its samples.
 So one published line of hex fixes a whole run, and a log that is shared in part, or redacted, can
-still be checked sample by sample. Finding what was changed is harness/tampering.py; who vouches for
-the manifest is harness/signing.py.
+still be checked sample by sample. Finding what was changed is tampering.py; who vouches for the
+manifest is signing.py.
 """
 
 import json
@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness import merkle
 from harness.errors import UserError
-from harness.inventory import Entry, covered, file_digest, inventory
+from harness.integrity import merkle
+from harness.integrity.inventory import Entry, covered, file_digest, inventory
 from harness.ledger.row import canonical
 
 FILE = "MANIFEST.json"

@@ -2,7 +2,7 @@
 
 Leaves and inner nodes are hashed with different first bytes, so that no inner node can be passed
 off as a leaf. A proof of about log2(n) digests shows that one leaf belongs to a published root.
-What the leaves of a run are is harness/manifest.py.
+What the leaves of a run are is harness/integrity/manifest.py.
 """
 
 import hashlib

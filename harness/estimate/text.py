@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
 
 from harness.compose import Request
-from harness.estimate import Estimate, Line
-from harness.estimate_cost import Take
+from harness.estimate.cost import Take
+from harness.estimate.estimate import Estimate, Line
 
 COLUMNS = ("suite", "system", "left", "calls", "tokens in", "tokens out", "usd", "usd at most")
 CENT = Decimal("0.01")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil
 
-from harness.estimate_past import Past, Sums
-from harness.estimate_plans import CountedCall
+from harness.estimate.past import Past, Sums
+from harness.estimate.plans import CountedCall
 from harness.pool_file import PoolSpec
 from harness.prices import Book
-from harness.pricing import cost
+from harness.prices.pricing import cost
 from harness.records import Usage
 
 

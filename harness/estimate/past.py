@@ -16,7 +16,7 @@ from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import sittings_below
 from harness.pool_file import PoolSpec
 from harness.prices import Book
-from harness.pricing import cost
+from harness.prices.pricing import cost
 from harness.records import Usage
 
 Answered = tuple[str, str]

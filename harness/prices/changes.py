@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from decimal import Decimal
 
-from harness.price_snapshot import PACKAGE, Source, Wanted, price_on
 from harness.prices import UNDATED, Book
-from harness.pricing import Price
+from harness.prices.pricing import Price
+from harness.prices.snapshot import PACKAGE, Source, Wanted, price_on
 
 ABSENT = "—"
 

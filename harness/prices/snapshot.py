@@ -2,7 +2,7 @@
 
 The package answers for any day, also for days before a model existed or before anybody had written
 its price down. So a launch day on record is a bound, a price on record from the time itself wins
-(harness/price_records.py), and an answer that is only assumed to have held is `carried-back`.
+(harness/prices/on_record.py), and an answer that is only assumed to have held is `carried-back`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.price_entries import RATES, price_json
-from harness.price_records import record_of
 from harness.prices import Book, parse_book
-from harness.pricing import Evidence, Price, Rates, Service, Tier
+from harness.prices.entries import RATES, price_json
+from harness.prices.on_record import record_of
+from harness.prices.pricing import Evidence, Price, Rates, Service, Tier
 from harness.recorded_pool import toml
 
 PACKAGE = "genai-prices"

@@ -3,9 +3,9 @@
 Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
 refuses what `podium run` would, keys, servers and sandboxes apart, which it does not need. Expected
 is what past answers of the same system took (`--log-dir`, `--like`), else its plan at what its
-workers' past calls took, else at most. Not here: what is left to ask (estimate_work.py), how a plan
-is counted (estimate_plans.py) and priced (estimate_cost.py), what the past says (estimate_past.py),
-the table (estimate_text.py).
+workers' past calls took, else at most. Not here: what is left to ask (work.py), how a plan
+is counted (plans.py) and priced (cost.py), what the past says (past.py),
+the table (text.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ from harness.compose import (
     chosen_systems,
 )
 from harness.errors import UserError
-from harness.estimate_cost import Estimator, Take, mean_of
-from harness.estimate_past import Past, p95, read_past
-from harness.estimate_plans import CountedCall, Unplannable, counted_all, worst_case
-from harness.estimate_work import Pair, Work, works
+from harness.estimate.cost import Estimator, Take, mean_of
+from harness.estimate.past import Past, p95, read_past
+from harness.estimate.plans import CountedCall, Unplannable, counted_all, worst_case
+from harness.estimate.work import Pair, Work, works
 from harness.experiment import Entry, check_experiment, read_experiment
 from harness.extent import InPrompts, extent, prompts
 from harness.job import Controls, Job
