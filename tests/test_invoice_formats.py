@@ -1,11 +1,13 @@
 """Every export is told by its content, read as its provider means it, or refused in a sentence."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import invoice_exports as exports
 import pytest
+from invoice_rows import one_more, row, rows_for
 
 from harness.errors import UserError
 from harness.invoices import Options, read_invoice, reconcile
@@ -23,7 +25,7 @@ def read(path: Path) -> list[object]:
 def test_an_export_is_told_by_its_content_and_agrees_with_the_rows_it_bills(
     format: str, tmp_path: Path
 ) -> None:
-    rows = exports.rows_for(format)
+    rows = rows_for(format)
     invoice = read_invoice(exports.write(rows, format, tmp_path / "export"))
     found = reconcile(rows, invoice)
     assert invoice.format == format
@@ -33,24 +35,24 @@ def test_an_export_is_told_by_its_content_and_agrees_with_the_rows_it_bills(
 
 @pytest.mark.parametrize("format", [one for one in FORMATS if "costs" not in one])
 def test_one_token_more_than_billed_is_a_fault(format: str, tmp_path: Path) -> None:
-    rows = exports.rows_for(format)
+    rows = rows_for(format)
     path = exports.write(rows, format, tmp_path / "export")
-    found = reconcile([exports.one_more(rows[0]), *rows[1:]], read_invoice(path))
+    found = reconcile([one_more(rows[0]), *rows[1:]], read_invoice(path))
     assert any("output tokens" in fault.said for fault in found.faults)
     assert not found.ok
 
 
 @pytest.mark.parametrize("format", ["openai-costs", "anthropic-costs"])
 def test_a_cent_more_than_the_ledger_is_a_fault(format: str, tmp_path: Path) -> None:
-    rows = exports.rows_for(format)
-    dearer = [exports.replace(rows[0], usd=Decimal("0.01025")), *rows[1:]]
+    rows = rows_for(format)
+    dearer = [replace(rows[0], usd=Decimal("0.01025")), *rows[1:]]
     found = reconcile(rows, read_invoice(exports.write(dearer, format, tmp_path / "export")))
     assert [fault.kind for fault in found.faults] == ["difference"]
     assert "dollars: the invoice has 0.011" in found.faults[0].said
 
 
 def test_a_flat_google_csv_says_what_nested_rows_say(tmp_path: Path) -> None:
-    rows = exports.rows_for("google-billing")
+    rows = rows_for("google-billing")
     flat, lines = tmp_path / "flat", tmp_path / "lines"
     flat.write_text(exports.google_csv(rows))
     lines.write_text(exports.google_jsonl(rows))
@@ -58,15 +60,15 @@ def test_a_flat_google_csv_says_what_nested_rows_say(tmp_path: Path) -> None:
 
 
 def test_columns_with_underscores_are_the_same_columns(tmp_path: Path) -> None:
-    text = exports.google_csv(exports.rows_for("google-billing"))
+    text = exports.google_csv(rows_for("google-billing"))
     head, _, rest = text.partition("\n")
     path = tmp_path / "flat.csv"
     path.write_text(head.replace(".", "_") + "\n" + rest)
-    assert reconcile(exports.rows_for("google-billing"), read_invoice(path)).ok
+    assert reconcile(rows_for("google-billing"), read_invoice(path)).ok
 
 
 def test_pages_may_stand_one_per_line_or_in_a_list(tmp_path: Path) -> None:
-    rows = exports.rows_for("openai-usage")
+    rows = rows_for("openai-usage")
     pages = [exports.openai_usage(rows[:3]), exports.openai_usage(rows[3:])]
     (tmp_path / "lines").write_text("\n".join(pages))
     (tmp_path / "list").write_text(f"[{','.join(pages)}]")
@@ -76,7 +78,7 @@ def test_pages_may_stand_one_per_line_or_in_a_list(tmp_path: Path) -> None:
 
 
 def test_a_page_that_says_there_is_more_is_not_the_whole_export(tmp_path: Path) -> None:
-    page = json.loads(exports.openai_usage(exports.rows_for("openai-usage")))
+    page = json.loads(exports.openai_usage(rows_for("openai-usage")))
     path = tmp_path / "page.json"
     path.write_text(json.dumps({**page, "has_more": True, "next_page": "AAAA"}))
     with pytest.raises(UserError, match="not the whole export"):
@@ -84,7 +86,7 @@ def test_a_page_that_says_there_is_more_is_not_the_whole_export(tmp_path: Path) 
 
 
 def test_openai_counts_cached_tokens_as_input_and_anthropic_does_not(tmp_path: Path) -> None:
-    rows = [exports.row(input_uncached=92, cache_read=8)]
+    rows = [row(input_uncached=92, cache_read=8)]
     line = next(read_invoice(exports.write(rows, "openai-usage", tmp_path / "o")).lines())
     assert (line.input_uncached, line.cache_read) == (92, 8)
     line = next(read_invoice(exports.write(rows, "anthropic-usage", tmp_path / "a")).lines())
@@ -92,7 +94,7 @@ def test_openai_counts_cached_tokens_as_input_and_anthropic_does_not(tmp_path: P
 
 
 def test_anthropic_bills_in_cents_and_json_numbers_never_become_floats(tmp_path: Path) -> None:
-    rows = [exports.row(usd=Decimal("1.237891"))]
+    rows = [row(usd=Decimal("1.237891"))]
     line = next(read_invoice(exports.write(rows, "anthropic-costs", tmp_path / "a")).lines())
     assert line.usd == Decimal("1.237891")
     text = exports.openai_costs(rows).replace("1.237891", "0.1234567890123456789")
@@ -131,7 +133,7 @@ def test_a_google_sku_names_its_model_and_its_kind_of_token(
     assert (model_of(sku), kind_of(sku)) == (model, kind)
 
 
-GOOD = exports.openai_usage(exports.rows_for("openai-usage"))
+GOOD = exports.openai_usage(rows_for("openai-usage"))
 CSV = "model,time,input_tokens,output_tokens,usd,currency,api_key\n"
 
 
@@ -189,7 +191,7 @@ def test_a_currency_other_than_dollars_is_refused_in_every_format(tmp_path: Path
         ("anthropic-costs", '"currency": "USD"'),
         ("google-billing", '"currency": "USD"'),
     ):
-        text = exports.EXPORTS[format](exports.rows_for(format))
+        text = exports.EXPORTS[format](rows_for(format))
         path = tmp_path / format
         path.write_text(text.replace(old, '"currency": "CHF"'))
         with pytest.raises(UserError, match="bills in CHF: only US dollars"):

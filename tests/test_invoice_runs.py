@@ -7,6 +7,7 @@ from pathlib import Path
 import invoice_exports as exports
 import pytest
 from faulty_run import ONE_SHORT_TRY, Left, run
+from invoice_rows import billed_rows, of_provider, one_more
 from providers import ok, rate_limited, stalling, unreported
 
 from harness.cli import main
@@ -19,7 +20,7 @@ CACHED = Usage(input=80, output=20, cache_read=40)
 
 def held_against(left: Left, format: str, path: Path, more: int = 0) -> Reconciliation:
     """Reconcile a run with its bill; `more` output tokens are on the first line of the bill."""
-    billed = exports.of_provider(exports.billed_rows(left.bill), format)
+    billed = of_provider(billed_rows(left.bill), format)
     billed[0] = replace(billed[0], output=(billed[0].output or 0) + more)
     return reconcile(left.rows, read_invoice(exports.write(billed, format, path)))
 
@@ -73,9 +74,9 @@ def test_limits_timeouts_and_silence_are_explained_and_named(tmp_path: Path) -> 
 def test_the_audit_prints_the_comparison_and_fails_on_a_token(
     three_providers: Left, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = exports.of_provider(exports.billed_rows(three_providers.bill), "openai")
+    rows = of_provider(billed_rows(three_providers.bill), "openai")
     good = exports.write(rows, "openai-usage", tmp_path / "good.json")
-    rows[0] = exports.one_more(rows[0])
+    rows[0] = one_more(rows[0])
     bad = exports.write(rows, "openai-usage", tmp_path / "bad.json")
     folder = str(three_providers.folder)
     assert main(["audit", folder, "--invoice", str(bad)]) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import invoice_exports as exports
 import pytest
-from invoice_exports import in_flight, refused, row
+from invoice_rows import in_flight, refused, row, rows_for
 
 from harness.errors import UserError
 from harness.invoices import Options, Reconciliation, as_text, read_invoice, reconcile
@@ -123,7 +123,7 @@ def test_a_mapping_of_models_can_be_said_and_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_bill_per_day_holds_all_of_the_day(tmp_path: Path) -> None:
-    rows = exports.rows_for("openai-costs", 40)
+    rows = rows_for("openai-costs", 40)
     found = held_against(tmp_path, rows, rows, "openai-costs")
     assert [one.bucket for one in found.rows] == ["2026-02-01"]
     assert found.ok
@@ -205,7 +205,7 @@ def test_rounding_of_the_invoices_amounts_is_named(tmp_path: Path) -> None:
 
 
 def test_a_call_without_a_price_keeps_dollars_from_being_compared(tmp_path: Path) -> None:
-    rows = exports.rows_for("csv")
+    rows = rows_for("csv")
     unpriced = [replace(rows[0], usd=None), *rows[1:]]
     found = held_against(tmp_path, unpriced, rows, "csv")
     assert found.ok
@@ -222,7 +222,7 @@ def test_a_tolerance_is_said_and_shown(tmp_path: Path) -> None:
 
 
 def test_requests_are_compared_one_by_one_where_the_export_has_their_ids(tmp_path: Path) -> None:
-    rows = exports.rows_for("csv")
+    rows = rows_for("csv")
     swapped = [
         replace(rows[0], output=(rows[0].output or 0) + 7),
         *rows[1:3],
@@ -237,7 +237,7 @@ def test_requests_are_compared_one_by_one_where_the_export_has_their_ids(tmp_pat
 
 
 def test_requests_that_one_side_lacks_are_named_by_their_ids(tmp_path: Path) -> None:
-    rows = exports.rows_for("csv")
+    rows = rows_for("csv")
     found = held_against(tmp_path, rows[1:], rows[:-1], "csv")
     named = {(one.kind, one.where) for one in found.faults}
     assert ("not in the ledger", "req-0") in named
@@ -245,7 +245,7 @@ def test_requests_that_one_side_lacks_are_named_by_their_ids(tmp_path: Path) -> 
 
 
 def test_a_call_in_flight_is_resolved_by_its_id(tmp_path: Path) -> None:
-    rows = exports.rows_for("csv")
+    rows = rows_for("csv")
     killed = in_flight(model=rows[0].model, request_id="req-0", started=rows[0].started)
     found = held_against(tmp_path, [killed, *rows[1:]], rows, "csv")
     assert found.ok
@@ -253,13 +253,13 @@ def test_a_call_in_flight_is_resolved_by_its_id(tmp_path: Path) -> None:
 
 
 def test_a_refused_request_that_was_billed_is_a_fault(tmp_path: Path) -> None:
-    rows = exports.rows_for("csv")
+    rows = rows_for("csv")
     found = held_against(tmp_path, [replace(rows[0], billable="no"), *rows[1:]], rows, "csv")
     assert "the provider refused it, the invoice bills it" in found.faults[0].said
 
 
 def test_an_id_that_comes_twice_on_either_side_is_named(tmp_path: Path) -> None:
-    rows = exports.rows_for("csv")
+    rows = rows_for("csv")
     found = held_against(tmp_path, rows, [*rows, rows[0]], "csv")
     assert "the export bills it 2 times" in {one.said for one in found.faults}
     found = held_against(tmp_path, [*rows, rows[0]], rows, "csv")
@@ -267,7 +267,7 @@ def test_an_id_that_comes_twice_on_either_side_is_named(tmp_path: Path) -> None:
 
 
 def test_usage_and_costs_may_stand_in_one_file_of_pages_with_wider_buckets(tmp_path: Path) -> None:
-    rows = exports.rows_for("anthropic-usage")
+    rows = rows_for("anthropic-usage")
     wide = exports.anthropic_usage(rows)
     path = tmp_path / "export.json"
     path.write_text(wide)

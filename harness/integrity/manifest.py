@@ -1,10 +1,10 @@
 """`MANIFEST.json`: what a run's directory held when the run ended, and one digest over all of it.
 
-The root is a Merkle root (harness/integrity/merkle.py) over everything the manifest says but the root itself:
-first the head (versions, books, history), then each file by path, each log followed by its samples.
-So one published line of hex fixes a whole run, and a log that is shared in part, or redacted, can
-still be checked sample by sample. Finding what was changed is tampering.py; who vouches for the
-manifest is signing.py.
+The root is a Merkle root (harness/integrity/merkle.py) over everything the manifest says but the
+root itself: first the head (versions, books, history), then each file by path, each log followed by
+its samples. So one published line of hex fixes a whole run, and a log that is shared in part, or
+redacted, can still be checked sample by sample. Finding what was changed is tampering.py; who
+vouches for the manifest is signing.py.
 """
 
 import json

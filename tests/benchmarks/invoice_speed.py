@@ -17,11 +17,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import invoice_exports as exports
+from invoice_rows import row
 
 from harness.invoices import read_invoice, reconcile
 from harness.ledger.row import LedgerRow
 
-BASE = exports.row()
+BASE = row()
 HEADER = (
     "request_id",
     "model",
