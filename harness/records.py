@@ -78,6 +78,11 @@ class Usage:
         """What `total_reported` should be."""
         return self.input_total + self.output + self.orchestration_in + self.orchestration_out
 
+    @property
+    def is_cached(self) -> bool:
+        """Whether a provider read any of it from a cache of its own, or wrote it there."""
+        return bool(self.cache_read or self.cache_write or self.orchestration_in_cached)
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             input=self.input + other.input,

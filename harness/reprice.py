@@ -18,7 +18,7 @@ from harness.ledger.row import LedgerRow, plain
 from harness.ledger.sitting_files import Files
 from harness.listing import columns
 from harness.prices import Book, book_from_json
-from harness.prices.pricing import Price, list_cost
+from harness.prices.pricing import Price, known_sum, list_cost
 from harness.records import Usage
 
 NAME = "reprice.json"
@@ -80,7 +80,7 @@ def repriced(files: Files, book: Book) -> Repriced | None:
     samples = [sample for log in found.gathered.logs for sample in log.samples]
     queries = sum(sample.newest and sample.graded for sample in samples)
     rows = [row for row in found.rows if row.counted and row.scope == "inference"]
-    asked = [(row.price_ref, usage_of(row)) for row in rows if not _is_free(row)]
+    asked = [(row.price_ref, row.usage) for row in rows if not _is_free(row)]
     return Repriced(
         suite=facts.suite,
         system=facts.system,
@@ -90,25 +90,6 @@ def repriced(files: Files, book: Book) -> Repriced | None:
         tokens_out=_sum(usage.output if usage else None for _, usage in asked),
         then=_at(book_from_json(facts.prices), asked, queries),
         now=_at(book, asked, queries),
-    )
-
-
-def usage_of(row: LedgerRow) -> Usage | None:
-    """Return the tokens of an attempt; None when nobody counted them."""
-    counted = (row.input_uncached, row.cache_read, row.cache_write, row.output)
-    if None in counted:
-        return None
-    return Usage(
-        input=row.input_uncached or 0,
-        output=row.output or 0,
-        cache_read=row.cache_read or 0,
-        cache_write=row.cache_write or 0,
-        reasoning=row.reasoning,
-        cache_write_1h=row.cache_write_1h or 0,
-        orchestration_in=row.orchestration_in or 0,
-        orchestration_in_cached=row.orchestration_in_cached or 0,
-        orchestration_out=row.orchestration_out or 0,
-        total_reported=row.total_reported,
     )
 
 
@@ -152,7 +133,7 @@ def _at(book: Book, calls: Sequence[tuple[str, Usage | None]], queries: int) -> 
             evidence.add(price.evidence or "not said")
         if usd is None:
             unpriced.add(f"{ref} ({_why(usage, price)})")
-    total = _sum_usd(costs)
+    total = known_sum(costs)
     return At(
         book=book.name,
         date=book.date,
@@ -201,15 +182,6 @@ def _usd(value: Decimal | None) -> str:
 
 def _sum(parts: Iterable[int | None]) -> int | None:
     total = 0
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total
-
-
-def _sum_usd(parts: Iterable[Decimal | None]) -> Decimal | None:
-    total = Decimal(0)
     for part in parts:
         if part is None:
             return None

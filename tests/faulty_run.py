@@ -90,17 +90,6 @@ def usage(rows: Sequence[LedgerRow], model: str | None = None) -> Usage:
     wanted = [row for row in counted if model in (None, row.model.split("/", 1)[1])]
     found = Usage(reasoning=0, total_reported=0)
     for row in wanted:
-        assert row.input_uncached is not None
-        found += Usage(
-            input=row.input_uncached,
-            output=row.output or 0,
-            cache_read=row.cache_read or 0,
-            cache_write=row.cache_write or 0,
-            cache_write_1h=row.cache_write_1h or 0,
-            reasoning=row.reasoning,
-            orchestration_in=row.orchestration_in or 0,
-            orchestration_in_cached=row.orchestration_in_cached or 0,
-            orchestration_out=row.orchestration_out or 0,
-            total_reported=row.total_reported,
-        )
+        assert row.usage is not None
+        found += row.usage
     return found

@@ -17,7 +17,6 @@ from harness.ledger.sitting_files import sittings_below
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.prices.pricing import cost
-from harness.records import Usage
 
 Answered = tuple[str, str]
 """Suite and system."""
@@ -125,18 +124,5 @@ def _rows(dirs: Sequence[Path]) -> Iterator[LedgerRow]:
 
 
 def _price(row: LedgerRow, book: Book, ref: str) -> Decimal | None:
-    price = book.prices.get(ref)
-    if price is None:
-        return None
-    usage = Usage(
-        input=row.input_uncached or 0,
-        output=row.output or 0,
-        cache_read=row.cache_read or 0,
-        cache_write=row.cache_write or 0,
-        reasoning=row.reasoning,
-        cache_write_1h=row.cache_write_1h or 0,
-        orchestration_in=row.orchestration_in or 0,
-        orchestration_in_cached=row.orchestration_in_cached or 0,
-        orchestration_out=row.orchestration_out or 0,
-    )
-    return cost(usage, price)
+    usage, price = row.usage, book.prices.get(ref)
+    return cost(usage, price) if usage and price else None

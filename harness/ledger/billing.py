@@ -52,13 +52,9 @@ def _known(attempted: Attempted, price: Price | None) -> Fields:
     if usage is None or price is None:
         return {**NOTHING_KNOWN}
     parts = costs(usage, price, attempted.service)
-    if parts is not None and attempted.service == "standard" and not _is_cached(usage):
+    if parts is not None and attempted.service == "standard" and not usage.is_cached:
         return _priced(parts, parts.total)  # the headline is what is billed
     return _priced(parts, list_cost(usage, price))
-
-
-def _is_cached(usage: Usage) -> int:
-    return usage.cache_read or usage.cache_write or usage.orchestration_in_cached
 
 
 def _priced(parts: Costs | None, headline: Decimal | None) -> Fields:

@@ -7,7 +7,6 @@ stays None: a question with one unpriced call has no dollars. One query in full 
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from harness.ledger.answered import Answered, Exam
@@ -15,6 +14,7 @@ from harness.ledger.plans import critical_path
 from harness.ledger.query_row import QueryRow
 from harness.ledger.row import LedgerRow
 from harness.pool_file import REPLAYING
+from harness.prices.pricing import known_sum
 from harness.records import CONDUCTOR
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
@@ -76,16 +76,6 @@ def last_attempts(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
         if row.call not in last or row.attempt > last[row.call].attempt:
             last[row.call] = row
     return list(last.values())
-
-
-def known_sum(parts: Iterable[Decimal | None]) -> Decimal | None:
-    """Return the sum of dollars; None when a part is unknown."""
-    total = Decimal(0)
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total
 
 
 def tokens_sum(rows: Iterable[LedgerRow], count: Callable[[LedgerRow], int | None]) -> int | None:

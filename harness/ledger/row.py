@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from harness.records import Usage
+
 Scope = Literal["inference", "scoring", "training", "serving"]
 """What a call was made for; spend is never added up across scopes without saying so."""
 
@@ -115,6 +117,25 @@ class LedgerRow:
         if self.input_uncached is None or self.cache_read is None or self.cache_write is None:
             return None
         return self.input_uncached + self.cache_read + self.cache_write
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the attempt; None when nobody counted them."""
+        counted = (self.input_uncached, self.cache_read, self.cache_write, self.output)
+        if None in counted:
+            return None
+        return Usage(
+            input=self.input_uncached or 0,
+            output=self.output or 0,
+            cache_read=self.cache_read or 0,
+            cache_write=self.cache_write or 0,
+            reasoning=self.reasoning,
+            cache_write_1h=self.cache_write_1h or 0,
+            orchestration_in=self.orchestration_in or 0,
+            orchestration_in_cached=self.orchestration_in_cached or 0,
+            orchestration_out=self.orchestration_out or 0,
+            total_reported=self.total_reported,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as plain JSON values: decimals as strings, in plain notation."""

@@ -181,12 +181,7 @@ def priced(call: CallEvent, price: Price | None, service: Service) -> Money:
     if usage is None or price is None:
         return None, None
     billed = cost(usage, price, service)
-    if (
-        service != "standard"
-        or usage.cache_read
-        or usage.cache_write
-        or usage.orchestration_in_cached
-    ):
+    if service != "standard" or usage.is_cached:
         return billed, list_cost(usage, price)
     return billed, billed  # nothing was cached, as with most calls of a million
 

@@ -4,7 +4,7 @@ Tiers are applied to a call, never to summed usage: whether a request is long is
 request. Unknown is None and stays None. Not here: files of prices (harness/prices/books.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
@@ -162,15 +162,21 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | 
     parts = (
         _part(usage.input, rates.input),
         _part(usage.cache_read, rates.cache_read),
-        _sum(
-            _part(usage.cache_write - usage.cache_write_1h, rates.cache_write),
-            _part(usage.cache_write_1h, rates.cache_write_1h),
+        known_sum(
+            (
+                _part(usage.cache_write - usage.cache_write_1h, rates.cache_write),
+                _part(usage.cache_write_1h, rates.cache_write_1h),
+            )
         ),
         _output(usage, rates),
-        _sum(
-            _part(usage.orchestration_in - usage.orchestration_in_cached, rates.orchestration_in),
-            _part(usage.orchestration_in_cached, rates.orchestration_in_cached),
-            _part(usage.orchestration_out, rates.orchestration_out),
+        known_sum(
+            (
+                _part(
+                    usage.orchestration_in - usage.orchestration_in_cached, rates.orchestration_in
+                ),
+                _part(usage.orchestration_in_cached, rates.orchestration_in_cached),
+                _part(usage.orchestration_out, rates.orchestration_out),
+            )
         ),
     )
     known = [part for part in parts if part is not None]
@@ -200,7 +206,7 @@ def _output(usage: Usage, rates: Rates | Price) -> Decimal | None:
     if usage.reasoning is None:
         return None
     thought = _part(usage.reasoning, rates.reasoning)
-    return _sum(_part(usage.output - usage.reasoning, rates.output), thought)
+    return known_sum((_part(usage.output - usage.reasoning, rates.output), thought))
 
 
 def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
@@ -219,7 +225,7 @@ def list_cost(usage: Usage, price: Price) -> Decimal | None:
     Which prefixes a provider still has depends on who asked before, so a comparison of systems
     cannot count on it.
     """
-    if not (usage.cache_read or usage.cache_write or usage.orchestration_in_cached):
+    if not usage.is_cached:
         return cost(usage, price)
     uncached = replace(
         usage,
@@ -248,7 +254,8 @@ def _part(tokens: int, rate: Decimal | None) -> Decimal | None:
     return None if rate is None else tokens * rate / MTOK
 
 
-def _sum(*parts: Decimal | None) -> Decimal | None:
+def known_sum(parts: Iterable[Decimal | None]) -> Decimal | None:
+    """Return the sum of dollars; None when a part is unknown."""
     total = Decimal(0)
     for part in parts:
         if part is None:
