@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from decimal import Decimal
 from logging import LogRecord, getLogger
@@ -78,7 +79,9 @@ def run_tasks(
     shown = _progress(tasks, settings) if ours else nullcontext()
     try:
         with shown, _without_a_false_alarm():
-            _, logs = inspect_eval_set(
+            # Inspect leaves a set's roles and settings behind in its caller's context.
+            _, logs = copy_context().run(
+                inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
                 list(tasks),
                 log_dir=str(settings.log_dir),
                 model=None,

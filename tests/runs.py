@@ -5,6 +5,7 @@ here: suites and systems of podium's own; what is tested with this helper reads 
 """
 
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -192,7 +193,8 @@ def sit(
         task.scorer = [asking_scorer(exam)]
     extra: dict[str, Any] = settings or {}
     roles = {"sage": "sage", "clerk": "clerk", "conductor": "planner"}
-    eval_set(
+    copy_context().run(  # Inspect leaves a set's roles behind in its caller's context
+        eval_set,
         [task],
         log_dir=str(log_dir),
         model=None,

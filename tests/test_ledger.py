@@ -1,6 +1,7 @@
 """The ledger against real logs: nothing counted twice, nothing lost in silence."""
 
 import shutil
+from contextvars import copy_context
 from decimal import Decimal
 from pathlib import Path
 
@@ -235,7 +236,9 @@ def foreign_log(log_dir: Path) -> None:
     """Write a log as an Inspect user has it who does not know podium."""
     model = get_model(script("stranger", number), memoize=False)
     task = Task(dataset=[Sample(input="Say 1")], name="stranger")
-    eval_set([task], log_dir=str(log_dir), model=model, display="none", score_display=False)
+    copy_context().run(
+        eval_set, [task], log_dir=str(log_dir), model=model, display="none", score_display=False
+    )
 
 
 def test_a_log_of_another_version_names_the_field(tmp_path: Path) -> None:

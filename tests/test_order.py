@@ -1,6 +1,7 @@
 """The order in which systems are begun: a shuffle that the seed decides, logged, stable."""
 
 import json
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,7 +89,8 @@ def test_an_eval_set_begins_its_tasks_in_the_order_given(tmp_path: Path) -> None
         )
         for name in names
     ]
-    eval_set(
+    copy_context().run(
+        eval_set,
         tasks,
         log_dir=str(tmp_path),
         model=None,

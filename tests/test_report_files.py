@@ -1,6 +1,7 @@
 """The files of a report: the terminal table, what is never overwritten, the plot."""
 
 from collections.abc import Sequence
+from contextvars import copy_context
 from itertools import combinations
 from pathlib import Path
 
@@ -54,7 +55,9 @@ def test_a_foreign_log_is_passed_over_with_a_line(tmp_path: Path) -> None:
     task = Task(dataset=[Sample(input="Say 1")], name="stranger")
     model = get_model(script("stranger", number), memoize=False)
     log_dir = str(tmp_path / "logs" / "other")
-    eval_set([task], log_dir=log_dir, model=model, display="none", score_display=False)
+    copy_context().run(
+        eval_set, [task], log_dir=log_dir, model=model, display="none", score_display=False
+    )
     found = report(tmp_path)
     (line,) = found.skipped
     assert "passed over, `podium run` did not write it" in line

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai.model import model_roles
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
@@ -29,6 +30,13 @@ def test_a_second_run_of_the_same_command_asks_nothing(tmp_path: Path) -> None:
     assert toy_run(log_dir).finished
     assert toy_run(log_dir).finished
     assert Counter(calls(log_dir)) == {f"ada eval-{n}": 1 for n in range(12)}
+
+
+def test_a_run_leaves_no_worker_of_its_own_to_whoever_started_it(tmp_path: Path) -> None:
+    before = model_roles()
+    toy_pool(tmp_path / "run")
+    assert toy_run(tmp_path / "run").finished
+    assert model_roles() is before
 
 
 def test_an_experiment_grows_by_systems_and_questions_and_keeps_what_it_has(tmp_path: Path) -> None:
