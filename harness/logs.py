@@ -70,6 +70,10 @@ class RunFacts(BaseModel):
     reference_allowed: bool = True
     order: int | None = None
     """Place in which the run began its systems, from 1; None in logs older than the shuffle."""
+    journal: int | None = None
+    """Set where every call of the log is in a journal too; None in logs older than journals."""
+    redacted: bool = False
+    """True for a copy without texts, which is shared without its journals."""
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from harness.audit.result import Checked, Fault
 from harness.errors import UserError
 from harness.ledger.billing import PARTS, ZERO
 from harness.ledger.row import LedgerRow, plain
-from harness.prices import Book, read_book
+from harness.prices import Book, book_from_json, read_book
 
 
 def pricing(evidence: Evidence) -> Checked:
@@ -54,15 +54,30 @@ def _why_none(evidence: Evidence) -> tuple[str, bool]:
 
 def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Yield books whose rates are not those of the book they name, and journals of another book."""
-    for digest, book in evidence.merged.books.items():
-        shipped = _shipped(book.name)
-        if shipped and shipped.sha256 == digest and _rates(shipped) != _rates(book):
+    for log in evidence.logs:
+        if log.facts is None:
+            continue
+        book, whole = book_from_json(log.facts.prices), log.facts.journal is not None
+        shipped, used = _shipped(book.name), evidence.merged.books[book.sha256]
+        if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, whole):
             yield f"book {book.name}", "its rates are not those of the book that it names"
+        if _differ(used, book, whole):
+            said = f"another log embeds other rates of {book.name} under one digest"
+            yield f"log {log.name}", said
     known = evidence.merged.books.keys()
     for journal in evidence.merged.gathered.journals:
         digest = str(journal.head.get("book_sha256", ""))
         if known and digest and digest not in known:
             yield f"journal {journal.name}", "it was priced with a book that no log embeds"
+
+
+def _differ(one: Book, other: Book, whole: bool) -> bool:
+    """Say whether two books price anything otherwise; `whole`: the logs embed every rate."""
+    if one is other:
+        return False
+    if not whole:
+        return _rates(one) != _rates(other)
+    return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
 
 
 def _rates(book: Book) -> dict[str, tuple[Decimal | None, ...]]:
@@ -188,7 +203,7 @@ def scopes_apart(evidence: Evidence) -> Checked:
         if seen is None:
             continue
         grading = seen.event.phase == "score"
-        if grading != (row.scope == "scoring"):
+        if row.scope != ("scoring" if grading else "inference"):
             phase = "scorers" if grading else "solvers"
             said = f"it was made by the {phase}, and is counted as {row.scope}"
             found.faults.append(Fault("I12", evidence.name, f"call {row.call}", said))
