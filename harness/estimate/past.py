@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.ledger.merge import rows_of
 from harness.ledger.row import LedgerRow
-from harness.ledger.sitting_files import sittings_below
+from harness.ledger.sitting_files import has_sittings, sittings_below
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.prices.pricing import cost
@@ -117,9 +117,7 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> Past:
 
 def _rows(dirs: Sequence[Path]) -> Iterator[LedgerRow]:
     for folder in dirs:
-        if not any(folder.glob("**/*.eval")) and not any(folder.glob("**/ledger/*/*.jsonl")):
-            continue
-        for files in sittings_below(folder):
+        for files in sittings_below(folder) if has_sittings(folder) else ():
             yield from rows_of(files)
 
 

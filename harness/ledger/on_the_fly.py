@@ -16,8 +16,8 @@ from typing import Any
 from harness.errors import UserError
 from harness.ledger.columns import SCHEMA
 from harness.ledger.export import LISTED, export, provenance
-from harness.ledger.journal import FOLDER
 from harness.ledger.row import canonical
+from harness.ledger.sitting_files import JOURNALS, LOGS, has_sittings
 
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
@@ -34,7 +34,7 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
         return _checked({_table_of(source): source})
-    if _is_run(source):
+    if has_sittings(source):  # a run's own directory may hold an export as well
         folder = _made(source)
         return {name: folder / f"{name}.parquet" for name in TABLES}
     there = {name: source / f"{name}.parquet" for name in TABLES}
@@ -42,11 +42,6 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
     if not found:
         raise UserError(f"{source} has neither logs nor calls.parquet; name another directory.")
     return _checked(found)
-
-
-def _is_run(source: Path) -> bool:
-    """Say whether there are logs or journals; a run's own directory may hold an export as well."""
-    return any(source.glob("**/*.eval")) or any(source.glob(f"**/{FOLDER}/*/*.jsonl"))
 
 
 def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
@@ -104,7 +99,7 @@ def _own_folder() -> Path:
 
 def _state(source: Path) -> str:
     """Return a name for a run's files as they are: places, sizes and times."""
-    paths = {*source.glob("**/*.eval"), *source.glob(f"**/{FOLDER}/*/*.jsonl")}
+    paths = {*source.glob(LOGS), *source.glob(JOURNALS)}
     files = [
         (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(paths)

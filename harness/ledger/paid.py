@@ -11,14 +11,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from harness.ledger.attempts import about_log
-from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.raw_log import naming, open_log
 from harness.ledger.row import Scope
 from harness.ledger.sitting_files import journals_of
 from harness.ledger.spending import CallLines, calls_of
 from harness.ledger.writing import Told
 from harness.prices import Book
-from harness.prices.pricing import cost
 from harness.records import PODIUM
 
 ZERO = Decimal(0)
@@ -85,14 +83,9 @@ def paid_in(journals: Iterable[Path], book: Book) -> ByScope:
 
 
 def _paid(call: CallLines, told: Told, book: Book) -> Paid:
-    intent = call.intent
-    price = book.prices.get(intent["price_ref"])
     if told.billable == "no":
         return Paid()
     if told.billable == "unknown":
-        sizes = intent.get("prompt_bytes"), intent.get("max_tokens")
-        bound = upper_bound(Attempted("unknown", "none", None, "standard", *sizes), price)
-        return Paid(high=bound, unknown=1)
-    service = intent.get("service") or "standard"
-    usd = cost(told.usage, price, service) if told.usage and price else None
+        return Paid(high=call.bound(book), unknown=1)
+    usd = call.usd(told, book)
     return Paid(high=None, unpriced=1) if usd is None else Paid(usd, usd)

@@ -4,17 +4,18 @@ A *sitting* is one Inspect task of one run directory, with all its logs and all 
 the unit of work of audit and export, so that memory is bounded and two processes can share them.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.ledger.journal import FOLDER
+from harness.ledger.journal import FOLDER, folder_of
 from harness.ledger.raw_log import open_log
 from harness.logs import find_logs
 
 UP = 2
 """A log lies at most so many folders below the directory that has its run's journals."""
+LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
+"""Where the files of sittings lie, below any directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class Files:
     """By name, which is by time."""
 
 
+def has_sittings(folder: Path) -> bool:
+    """Say whether there is a log or a journal below a directory."""
+    return any(folder.glob(LOGS)) or any(folder.glob(JOURNALS))
+
+
 def sittings_below(folder: Path) -> tuple[Files, ...]:
     """Return the sittings below a directory, sorted; journals without a log are sittings too.
 
@@ -38,8 +44,8 @@ def sittings_below(folder: Path) -> tuple[Files, ...]:
     """
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
-    journals = {path.parent for path in folder.glob(f"**/{FOLDER}/*/*.jsonl")}
-    has_logs = folder.is_file() or any(folder.glob("**/*.eval"))
+    journals = {path.parent for path in folder.glob(JOURNALS)}
+    has_logs = folder.is_file() or any(folder.glob(LOGS))
     groups: dict[tuple[Path, str], list[tuple[tuple[str, str], Path]]] = {}
     for path in find_logs([folder]) if has_logs or not journals else ():
         with open_log(path) as log:
@@ -68,10 +74,8 @@ def _below(parent: Path, folder: Path) -> str:
 
 def _journals_of(parent: Path, task: str) -> Path:
     """Return the folder of a task's journals: beside its logs, or further up."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", task)
-    places = [parent, *parent.parents][: UP + 1]
-    found = [place / FOLDER / name for place in places if (place / FOLDER / name).is_dir()]
-    return found[0] if found else parent / FOLDER / name
+    places = [folder_of(one, task) for one in (parent, *parent.parents)][: UP + 1]
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def journals_of(parent: Path, task: str) -> tuple[Path, ...]:

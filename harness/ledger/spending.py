@@ -23,7 +23,6 @@ from harness.prices.pricing import cost
 from harness.records import PODIUM
 
 ZERO = Decimal(0)
-CALL_LINES = ("intent", "retry", "outcome")
 
 
 @dataclass(slots=True)
@@ -39,6 +38,18 @@ class CallLines:
         for number, retry in enumerate(self.retries, 1):
             yield after_retry(number, retry, None)
         yield ended(len(self.retries) + 1, self.outcome, None)
+
+    def usd(self, told: Told, book: Book) -> Decimal | None:
+        """Return what an attempt that was billed costs at a book; None when that is unknown."""
+        price = book.prices.get(self.intent["price_ref"])
+        service = self.intent.get("service") or "standard"
+        return cost(told.usage, price, service) if told.usage and price else None
+
+    def bound(self, book: Book) -> Decimal | None:
+        """Return the most that an attempt without an end can cost; None when nothing bounds it."""
+        price = book.prices.get(self.intent["price_ref"])
+        sizes = self.intent.get("prompt_bytes"), self.intent.get("max_tokens")
+        return upper_bound(Attempted("unknown", "none", None, "standard", *sizes), price)
 
 
 def calls_of(path: Path) -> Iterator[CallLines]:
@@ -110,9 +121,9 @@ class _Sums:
             self.events.append(call.outcome["event"])
         for told in call.attempts():
             if told.billable == "yes":
-                self._billed(call.intent, told, journal)
+                self._billed(call, told, journal)
             elif told.billable == "unknown":
-                self.unknown.append((call.intent["price_ref"], self._bound(call.intent)))
+                self.unknown.append((call.intent["price_ref"], call.bound(self.book)))
 
     def total(self) -> Decimal:
         """Return the sum; what is unknown counts as its bound, else as the dearest call."""
@@ -121,21 +132,13 @@ class _Sums:
         )
         return self.known + sum(assumed, ZERO)
 
-    def _billed(self, intent: Json, told: Told, journal: str) -> None:
-        ref = intent["price_ref"]
-        price = self.book.prices.get(ref)
-        service = intent.get("service") or "standard"
-        usd = cost(told.usage, price, service) if told.usage and price else None
+    def _billed(self, call: CallLines, told: Told, journal: str) -> None:
+        ref, usd = call.intent["price_ref"], call.usd(told, self.book)
         if usd is None:
             raise UserError(
-                f"Calls of {intent['role']!r} in {journal} have no price, so --max-usd cannot "
+                f"Calls of {call.intent['role']!r} in {journal} have no price, so --max-usd cannot "
                 "hold: leave it out, or start in another --log-dir with a price book that has "
                 "the worker."
             )
         self.known += usd
         self.dearest[ref] = max(usd, self.dearest.get(ref, ZERO))
-
-    def _bound(self, intent: Json) -> Decimal | None:
-        price = self.book.prices.get(intent["price_ref"])
-        sizes = intent.get("prompt_bytes"), intent.get("max_tokens")
-        return upper_bound(Attempted("unknown", "none", None, "standard", *sizes), price)

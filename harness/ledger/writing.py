@@ -165,11 +165,10 @@ def of_event(event: CallEvent, attempt: int = 1) -> Told:
         return Told(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
     usage = event.usage
     status = status_of(event)
-    refused = event.stop == "model_length" and not (usage and usage.output)
     return Told(
         attempt=attempt,
         event=event,
-        billable="no" if refused else _billable(event.cache, usage, event.error, status),
+        billable="no" if event.refused else _billable(event.cache, usage, event.error, status),
         usage=usage,
         cache=event.cache,
         started=event.started,
@@ -215,11 +214,6 @@ def seconds(event: CallEvent) -> float | None:
 
 def write(base: Base, told: Told) -> LedgerRow:
     """Return the row of one attempt."""
-    usage, raw = told.usage, told.raw_usage
-    event = told.event
-    attempted = Attempted(
-        told.billable, told.cache, usage, base.service, base.prompt_bytes, base.max_tokens
-    )
     return LedgerRow(
         task=base.task,
         suite=base.suite,
@@ -230,7 +224,7 @@ def write(base: Base, told: Told) -> LedgerRow:
         sample=base.sample,
         call=base.call,
         attempt=told.attempt,
-        event=event.id if event else None,
+        event=told.event.id if told.event else None,
         log=base.log,
         journal=base.journal,
         scope=base.scope,
@@ -247,17 +241,22 @@ def write(base: Base, told: Told) -> LedgerRow:
         stop=told.stop,
         cache=told.cache,
         billable=told.billable,
-        usage_source=SOURCES.get(base.label, "provider") if usage else "missing",
+        usage_source=SOURCES.get(base.label, "provider") if told.usage else "missing",
         prompt_bytes=base.prompt_bytes,
         max_tokens=base.max_tokens,
         started=told.started or base.begun,
         latency_s=told.latency_s,
         prompt_sha256=base.prompt_sha256,
         output_sha256=told.output_sha256,
-        raw_usage=canonical(raw).decode() if raw else None,
-        **_tokens(usage),
-        **money(attempted, base.price),
+        raw_usage=canonical(told.raw_usage).decode() if told.raw_usage else None,
+        **_tokens(told.usage),
+        **money(_attempted(base, told), base.price),
     )
+
+
+def _attempted(base: Base, told: Told) -> Attempted:
+    sizes = base.prompt_bytes, base.max_tokens
+    return Attempted(told.billable, told.cache, told.usage, base.service, *sizes)
 
 
 def _tokens(usage: Usage | None) -> dict[str, int | None]:
