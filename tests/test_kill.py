@@ -18,6 +18,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSample, read_eval_log
 from toy import PRICES, calls, toy_pool
 
+from harness.audit import audit
 from harness.ledger.chain import read_chain
 from harness.ledger.journal import FOLDER
 from harness.ledger.merge import rows_of
@@ -130,6 +131,12 @@ def test_what_is_spent_covers_what_was_billed(killed: Killed, tmp_path: Path) ->
     prices.write_text(PRICES)
     assert spent(killed.log_dir, read_book(str(prices))) == CENT * len(killed.calls)
     assert CENT * len(killed.calls) >= CENT * len(calls(killed.log_dir))
+
+
+def test_an_audit_finds_no_fault_with_what_was_killed_and_recovered(killed: Killed) -> None:
+    assert list(killed.log_dir.glob("*-recovered.eval")), "Inspect kept no half-asked question"
+    found = audit(killed.log_dir)
+    assert [one.faults for one in found.verdicts if one.status == "fail"] == []
 
 
 def test_the_chain_of_every_journal_holds(killed: Killed) -> None:

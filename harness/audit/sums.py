@@ -3,9 +3,10 @@
 Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
 only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
 logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
+A sample that was recovered from a killed process has no total, and its calls are in no run's.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -26,7 +27,7 @@ from harness.ledger.raw_log import Json
 from harness.ledger.row import LedgerRow
 
 MOST = 10
-"""Groups of which every combination is tried."""
+"""Groups of which every combination is tried; of more, every combination of kinds."""
 
 Sums = dict[str, Tokens]
 Adder = Callable[[Iterable[LedgerRow]], Sums]
@@ -37,6 +38,8 @@ def sample_sums(evidence: Evidence) -> Checked:
     found = Checked(skipped="" if evidence.logs else "no log: nothing finished, or not an eval")
     for log in evidence.logs:
         for sample in log.samples:
+            if _cut_off(sample):
+                continue
             rows, late = _own(evidence, sample)
             where = f"sample {sample.question} epoch {sample.epoch}"
             for kind, totals, adder in (
@@ -58,6 +61,12 @@ def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[LedgerRow], lis
     return rows, late if sample.completed else []
 
 
+def _cut_off(sample: SampleRecord) -> bool:
+    """Say whether a process died before Inspect wrote a sample's totals; it recovered the calls."""
+    ended = sample.completed or sample.model_usage or sample.role_usage
+    return sample.failed and not ended
+
+
 def _told(totals: Mapping[str, Json]) -> Sums:
     return {name: told(usage) for name, usage in totals.items()}
 
@@ -73,8 +82,18 @@ def _differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
 class Group:
     """Calls that a run's total has as a whole or not at all."""
 
-    cause: str
+    kind: str
+    """E.g. `failed attempts of`."""
+    run: str
+    """The run that they are of, as a part of a sentence."""
     rows: tuple[LedgerRow, ...]
+    later: bool
+    """True for calls of a later run, which no total can have."""
+
+    @property
+    def cause(self) -> str:
+        """What the group is called."""
+        return f"{self.kind} {self.run}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,56 +143,71 @@ def _forgets(evidence: Evidence, log: LogRecord) -> bool:
 def parts_of(evidence: Evidence, log: LogRecord) -> tuple[list[LedgerRow], list[Group]]:
     """Return the rows that a log's totals must have, and the groups that they may have."""
     own: list[LedgerRow] = []
-    groups: dict[str, list[LedgerRow]] = {}
+    groups: dict[tuple[str, str, bool], list[LedgerRow]] = {}
     uuids = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
+    cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
     for row in evidence.rows:
         if row.cache == "read" or row.input_uncached is None:
             continue
-        cause = _cause(evidence, log, row, row.event in uuids)
         if row.call in late:
-            cause = "judged again later"
-        if cause:
-            groups.setdefault(cause, []).append(row)
+            groups.setdefault(("calls that judged again", log.name, False), []).append(row)
+        elif row.event in cut:
+            groups.setdefault(("questions that were cut off in", log.name, False), []).append(row)
+        elif name := _group(evidence, log, row, row.event in uuids):
+            groups.setdefault(name, []).append(row)
         else:
             own.append(row)
-    return own, [Group(cause, tuple(rows)) for cause, rows in sorted(groups.items())]
+    return own, [Group(*name[:2], tuple(rows), name[2]) for name, rows in sorted(groups.items())]
 
 
-def _cause(evidence: Evidence, log: LogRecord, row: LedgerRow, here: bool) -> str:
-    """Return why a log's total may lack a row; empty when it may not."""
+def _group(
+    evidence: Evidence, log: LogRecord, row: LedgerRow, here: bool
+) -> tuple[str, str, bool] | None:
+    """Return the kind and the run of a row that a log's total may lack, and whether it must."""
     run = next((one for one in evidence.logs if one.created <= row.started), evidence.logs[-1])
-    earlier = run.created < log.created
     if here:
-        return f"carried over from {run.name}" if earlier else ""
-    when = f"of the run that wrote {run.name}"
-    if row.event is None:
-        return f"calls that no log has, {when}"
-    return f"failed attempts {when}"
+        earlier = run.created < log.created
+        return ("carried over from", run.name, False) if earlier else None
+    kind = "calls that no log has, of" if row.event is None else "failed attempts of"
+    return kind, f"the run that wrote {run.name}", run.created > log.created
 
 
 def explain(
     theirs: Sums, own: list[LedgerRow], groups: list[Group], adder: Adder, *, forgetful: bool
 ) -> Explained:
     """Find the groups that make a run's total; the fewest, in a fixed order."""
-    base = adder(own)
-    rest = dict(_differences(theirs, base))
-    sums = [(group.cause, adder(group.rows)) for group in groups]
-    sums = [(cause, tokens) for cause, tokens in sums if tokens]
-    for size in range(len(sums) + 1) if len(sums) <= MOST else (0, len(sums)):
-        for chosen in combinations(sums, size):
-            if _total(chosen) == rest:
-                included = tuple(cause for cause, _ in chosen)
-                left = tuple(cause for cause, _ in sums if cause not in included)
-                return Explained(included, left, {})
+    rest = dict(_differences(theirs, adder(own)))
+    sums = [(group, adder(group.rows)) for group in groups]
+    sums = [(group, tokens) for group, tokens in sums if tokens]
+    for chosen in _choices([one for one in sums if not one[0].later]):
+        if _total(tokens for _, tokens in chosen) == rest:
+            included = tuple(group.cause for group, _ in chosen)
+            left = tuple(group.cause for group, _ in sums if group.cause not in included)
+            return Explained(included, left, {})
     if forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
         return Explained((), (), {}, guessed=True)
-    return Explained((), tuple(cause for cause, _ in sums), rest)
+    return Explained((), tuple(group.cause for group, _ in sums), rest)
 
 
-def _total(parts: Iterable[tuple[str, Sums]]) -> Sums:
+Part = tuple[Group, Sums]
+
+
+def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    """Yield combinations of groups, the fewest first; of many groups those of whole kinds."""
+    if len(parts) <= MOST:
+        for size in range(len(parts) + 1):
+            yield from combinations(parts, size)
+        return
+    kinds = sorted({group.kind for group, _ in parts})
+    for size in range(len(kinds) + 1):
+        for chosen in combinations(kinds, size):
+            yield [part for part in parts if part[0].kind in chosen]
+
+
+def _total(parts: Iterable[Sums]) -> Sums:
     total: Sums = {}
-    for _, sums in parts:
+    for sums in parts:
         for name, tokens in sums.items():
             total[name] = plus(total.get(name, NOTHING), tokens)
     return total
