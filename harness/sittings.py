@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.ledger import Attempt, Figures, Spend, read_figures
+from harness.ledger import Attempt, Figures, Tallies, read_figures
 from harness.ledger.paid import ByScope, read_paid
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.logs import RunFacts, facts_in, find_logs
@@ -33,7 +33,7 @@ class Sitting:
     epochs: int
     attempts: tuple[Attempt, ...]
     """One for each pair that was begun, sorted by question and epoch."""
-    spend: Spend
+    spend: Tallies
     """Every call of all attempts, each once, added up by kind."""
     told: Mapping[str, Tokens] | None
     """Inspect's own totals in the newest log, by model; None for a log without totals."""

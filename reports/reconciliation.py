@@ -7,7 +7,7 @@ are enough, so a report stays quick.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from harness.ledger import Kind, Spend, Tally
+from harness.ledger import Kind, Tallies, Tally
 from harness.ledger.tally import failed, grades, in_table, is_cached, total
 from harness.sittings import Sitting, Tokens
 
@@ -46,7 +46,7 @@ def _sentence(sittings: Sequence[Sitting]) -> str:
     return " ".join(parts)
 
 
-def _gaps(spend: Spend, told: Mapping[str, Tokens]) -> list[Gap]:
+def _gaps(spend: Tallies, told: Mapping[str, Tokens]) -> list[Gap]:
     """Return Inspect's tokens less the table's, model by model, split by cause."""
     again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
@@ -56,7 +56,7 @@ def _gaps(spend: Spend, told: Mapping[str, Tokens]) -> list[Gap]:
     return gaps
 
 
-def _split(theirs: Tokens, ours: Spend, *, repeated: bool) -> list[Gap]:
+def _split(theirs: Tokens, ours: Tallies, *, repeated: bool) -> list[Gap]:
     again = _total(ours, failed)
     cached = _less(NOTHING, _total(ours, is_cached))
     graded = _total(ours, grades)
@@ -113,7 +113,7 @@ def _tokens(tokens: Tokens) -> str:
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
-def _total(spend: Spend, belongs: Callable[[Kind], bool]) -> Tokens:
+def _total(spend: Tallies, belongs: Callable[[Kind], bool]) -> Tokens:
     """Add up calls; one that reported no usage is in neither of the totals compared."""
     return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
 

@@ -10,7 +10,7 @@ harness/audit/.
 from harness.ledger.attempts import GROUPINGS, Attempt, Figures, read_calls, read_figures
 from harness.ledger.events import IN_FLIGHT, CallEvent, Phase, calls_in
 from harness.ledger.spent import spent_in
-from harness.ledger.tally import Kind, QueryTotals, Spend, Tally
+from harness.ledger.tally import Kind, QueryTotals, Tallies, Tally
 
 __all__ = [
     "GROUPINGS",
@@ -21,7 +21,7 @@ __all__ = [
     "Kind",
     "Phase",
     "QueryTotals",
-    "Spend",
+    "Tallies",
     "Tally",
     "calls_in",
     "read_calls",

@@ -3,7 +3,8 @@
 `Pool.ask` and judges put every call through `asking`. Which journal it is written to is known by
 the running task (a context variable that the adapters of solvers and scorers set), so no system,
 suite or pool has to carry one. Without a journal (`inspect eval` on a suite) only the spending
-limit is kept. Not here: what a line looks like (journal.py), what a call costs (pricing.py).
+limit is kept. Not here: what a line looks like (journal.py), what a call costs
+(harness/prices/pricing.py).
 """
 
 import threading
@@ -18,7 +19,7 @@ from time import monotonic
 from inspect_ai.model import ChatMessage, Model, ModelOutput
 from inspect_ai.util import current_span_id
 
-from harness.ledger.counting import COUNTED
+from harness.ledger.counting import COUNTED, WAITING, Unwritten
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
 from harness.ledger.row import Scope, plain
@@ -158,17 +159,6 @@ class InFlight:
         return monotonic() - self.began if self.call else 0.0
 
 
-IN_FLIGHT: ContextVar[InFlight | None] = ContextVar("podium_in_flight", default=None)
-"""The call that this context waits for."""
-
-
-class Unwritten(BaseException):
-    """The journal of a call cannot be written; its cause says why.
-
-    No `Exception`: Inspect goes on with a call when a hook raises one.
-    """
-
-
 @contextmanager
 def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
@@ -177,7 +167,7 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
         yield
         return
     flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id())
-    token = IN_FLIGHT.set(flight)
+    token = WAITING.set(flight)
     try:
         yield
     except Unwritten as error:
@@ -190,7 +180,7 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
                 flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
         raise
     finally:
-        IN_FLIGHT.reset(token)
+        WAITING.reset(token)
     took, event = flight.took_s, last_event(flight.span)
     ended = outcome_of(asked.output, event, took, refused=asked.too_long)
     asked.usage = ended.usage  # the event may have the provider's own, which says more

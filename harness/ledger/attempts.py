@@ -17,7 +17,7 @@ from inspect_ai.model import GenerateConfig
 from harness.errors import UserError
 from harness.ledger.events import IN_FLIGHT, CallEvent, events_of, lost_in, solver_seconds
 from harness.ledger.raw_log import Json, naming, open_log
-from harness.ledger.tally import Kind, Money, QueryTotals, Spend, Tally, priced, query_totals
+from harness.ledger.tally import Kind, Money, QueryTotals, Tallies, Tally, priced, query_totals
 from harness.logs import RunFacts, WorkerFacts, facts_in
 from harness.prices import Book, book_from_json
 from harness.prices.pricing import Price, Service
@@ -73,7 +73,7 @@ class Figures:
 
     attempts: tuple[Attempt, ...]
     """One for each pair that was begun, sorted by question and epoch."""
-    spend: Spend
+    spend: Tallies
     """Every call of all attempts once, by kind."""
 
 

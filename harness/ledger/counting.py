@@ -10,11 +10,36 @@ them, and an attempt that failed has no usage to count.
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
+
+
+class Announced(Protocol):
+    """A call of which Inspect announces what happens: an `InFlight` of harness/ledger/asking.py."""
+
+    def dispatched(self) -> str:
+        """Write its intent, once; OSError when it cannot be written."""
+        ...
+
+    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
+        """Write down that an attempt over HTTP has failed and another follows."""
+        ...
+
+
+WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
+"""The call that this context waits for."""
+
+
+class Unwritten(BaseException):
+    """The journal of a call cannot be written; its cause says why.
+
+    No `Exception`: Inspect goes on with a call when a hook raises one.
+    """
+
 
 FIELDS = (
     "input_tokens",
@@ -78,9 +103,7 @@ class LedgerHooks(Hooks):
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
         """Write down that the call in flight is about to be dispatched, and only then let it."""
-        from harness.ledger.asking import IN_FLIGHT, Unwritten
-
-        flight = IN_FLIGHT.get()
+        flight = WAITING.get()
         if flight:
             try:
                 flight.dispatched()
@@ -89,9 +112,7 @@ class LedgerHooks(Hooks):
 
     async def on_model_retry(self, data: ModelRetry) -> None:
         """Write down that an attempt of the call in flight has failed and another follows."""
-        from harness.ledger.asking import IN_FLIGHT
-
-        flight = IN_FLIGHT.get()
+        flight = WAITING.get()
         if flight:
             flight.retried(data.attempt, data.exception_type, data.status_code)
 

@@ -7,7 +7,7 @@ part that is missing makes it unknown (harness/totals.py).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from harness.ledger.events import CallEvent, Phase
 from harness.prices.pricing import Price, Service, cost, list_cost
@@ -122,7 +122,8 @@ class Tally:
 
 NAMES = tuple(Tally.__dataclass_fields__)
 
-Spend = Mapping[Kind, Tally]
+Tallies = Mapping[Kind, Tally]
+"""Every call of a sitting once, added up by kind."""
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
@@ -186,40 +187,21 @@ def priced(call: CallEvent, price: Price | None, service: Service) -> Money:
     return billed, billed  # nothing was cached, as with most calls of a million
 
 
-class Counted(Protocol):
-    """A call, or a kind of calls."""
-
-    @property
-    def phase(self) -> Phase:
-        """Whether it was made to answer or to grade."""
-        ...
-
-    @property
-    def counted(self) -> bool:
-        """Whether its attempt was graded."""
-        ...
-
-    @property
-    def billable(self) -> bool:
-        """Whether it was put to a provider."""
-        ...
+def in_table(kind: Kind) -> bool:
+    """Return whether calls stand in a table's figures per query."""
+    return kind.phase == "solve" and kind.counted
 
 
-def in_table(call: Counted) -> bool:
-    """Return whether a call stands in a table's figures per query."""
-    return call.phase == "solve" and call.counted
+def is_cached(kind: Kind) -> bool:
+    """Return whether calls of the table were read from a local cache, which Inspect leaves out."""
+    return in_table(kind) and not kind.billable
 
 
-def is_cached(call: Counted) -> bool:
-    """Return whether a call of the table was read from a local cache, which Inspect leaves out."""
-    return in_table(call) and not call.billable
+def grades(kind: Kind) -> bool:
+    """Return whether calls were made by graders, which Inspect counts and a table does not."""
+    return kind.phase == "score" and kind.counted and kind.billable
 
 
-def grades(call: Counted) -> bool:
-    """Return whether a call was made by a grader, which Inspect counts and a table does not."""
-    return call.phase == "score" and call.counted and call.billable
-
-
-def failed(call: Counted) -> bool:
-    """Return whether a call belongs to an attempt that failed, which Inspect's run totals count."""
-    return not call.counted and call.billable
+def failed(kind: Kind) -> bool:
+    """Return whether calls belong to attempts that failed, which Inspect's run totals count."""
+    return not kind.counted and kind.billable
