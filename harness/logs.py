@@ -2,20 +2,24 @@
 
 The log is the record: what `podium run` knew (suite, system, pool, price book, workers) travels in
 the log's metadata and is validated here, because a log comes in from outside. What the calls cost
-is harness/ledger.py.
+is harness/ledger/.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.boxes import BoxFacts
 from harness.errors import UserError
 from harness.pool_file import Label
+from harness.prices.pricing import Service
 from harness.records import PODIUM
+from harness.service import service_of
 from harness.suite import OFFICIAL, Prompt
 
 
@@ -37,6 +41,11 @@ class WorkerFacts(BaseModel):
     def settings(self) -> dict[str, Any]:
         """Config and provider arguments together: what makes two workers of one model differ."""
         return {**self.config, **self.args}
+
+    @cached_property
+    def service(self) -> Service:
+        """How its provider was asked to serve it."""
+        return service_of(GenerateConfig.model_validate(self.config), self.args)
 
 
 class RunFacts(BaseModel):
@@ -142,7 +151,7 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
         field = ".".join(str(part) for part in first["loc"])
         raise UserError(
             f"{path} was written by another version of podium (field {field}: {first['msg']}); "
-            "report it with that version."
+            "read it with that version."
         ) from error
 
 

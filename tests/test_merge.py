@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from audited import edit_journal, edit_samples, model_events, of_kind, rows_below, sat
-from runs import Crew, failing_on, number, sit, steps
+from runs import Crew, facts, failing_on, number, sit, steps
 from scripted import Heard
 from test_ledger import cached
 
@@ -37,6 +37,16 @@ def test_an_old_run_without_a_journal_has_the_same_rows_but_for_the_journal(tmp_
     assert {row.journal for row in rows} == {None}
     assert all(row.call == row.event for row in rows)
     assert sum(row.usd or 0 for row in rows) == 4 * Decimal("0.000019")
+
+
+def test_an_old_run_is_priced_as_its_workers_were_served(tmp_path: Path) -> None:
+    flex = facts("pair")["workers"]
+    flex["sage"]["args"] = {"service_tier": "flex"}
+    sit(tmp_path, "pair", steps("sage", "clerk"), workers=flex)
+    rows = rows_below(tmp_path)
+    assert {(row.role, row.service) for row in rows} == {("sage", "flex"), ("clerk", "standard")}
+    assert {row.usd for row in rows if row.role == "sage"} == {None}, "the book has no factor"
+    assert all(row.usd_list for row in rows)
 
 
 def test_rows_come_in_one_order_and_read_twice_are_the_same_bytes(tmp_path: Path) -> None:

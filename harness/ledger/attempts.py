@@ -12,18 +12,15 @@ from math import isnan
 from pathlib import Path
 from typing import Any, cast
 
-from inspect_ai.model import GenerateConfig
-
 from harness.errors import UserError
 from harness.ledger.events import IN_FLIGHT, CallEvent, events_of, lost_in, solver_seconds
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.ledger.tally import Kind, Money, QueryTotals, Tallies, Tally, priced, query_totals
-from harness.logs import RunFacts, WorkerFacts, facts_in
+from harness.logs import RunFacts, facts_in
 from harness.prices import Book, book_from_json
 from harness.prices.pricing import Price, Service
 from harness.private import said
 from harness.records import PODIUM, Call
-from harness.service import service_of
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks an exam down, in this order."""
@@ -182,14 +179,10 @@ def about_log(header: Json, path: Path) -> About:
         )
     book = book_from_json(facts.prices)
     served: dict[str, tuple[Price | None, Service]] = {
-        name: (book.prices.get(worker.price), _service(worker))
+        name: (book.prices.get(worker.price), worker.service)
         for name, worker in facts.workers.items()
     }
     return About(path, facts, book, served)
-
-
-def _service(worker: WorkerFacts) -> Service:
-    return service_of(GenerateConfig.model_validate(worker.config), worker.args)
 
 
 def _kind(entry: Entry, call: CallEvent, counted: bool) -> Kind:

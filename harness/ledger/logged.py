@@ -9,12 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from harness.errors import UserError
 from harness.ledger.events import CallEvent, events_of, lost_in
 from harness.ledger.raw_log import Json, naming, open_log
-from harness.logs import RunFacts
+from harness.logs import RunFacts, facts_in
 from harness.records import PODIUM
 
 NOTHING: Json = {}
@@ -77,7 +74,7 @@ def read_log(path: Path, seen: set[tuple[str, int]]) -> LogRecord:
             task=str(eval_.get("task", "")),
             created=str(eval_.get("created", "")),
             status=str(header.get("status", "started")),
-            facts=_facts(eval_.get("metadata"), path),
+            facts=facts_in(eval_.get("metadata"), path),
             model_usage=stats.get("model_usage") or NOTHING,
             role_usage=stats.get("role_usage") or NOTHING,
         )
@@ -85,20 +82,6 @@ def read_log(path: Path, seen: set[tuple[str, int]]) -> LogRecord:
             record.samples = [_sample(sample, path.name, seen) for sample in log.samples()]
     seen.update((one.question, one.epoch) for one in record.samples)
     return record
-
-
-def _facts(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
-    stored: Any = (metadata or NOTHING).get(PODIUM)
-    if not isinstance(stored, Mapping) or "system" not in stored:
-        return None
-    try:
-        return RunFacts.model_validate(stored)
-    except ValidationError as error:
-        name = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise UserError(
-            f"{path} was written by another version of podium (field {name}); "
-            "audit it with that version."
-        ) from error
 
 
 def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:

@@ -214,7 +214,7 @@ def _of_event(found: Merged, seen: Seen) -> Iterator[LedgerRow]:
         counted=_counts(seen),
         model=event.model,
         price_ref=price_ref,
-        service="standard",
+        service=worker.service if worker else "standard",
         prompt_bytes=None,
         max_tokens=event.max_tokens,
         prompt_sha256=None,
