@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from boxes import any_box, docker_box, isolating, opened, subprocess_box
+from faulty_run import clean, retried, unanswered
 from installed import Installed, install
 from proof import pytest_runtest_makereport, pytest_terminal_summary
 from reported import EXAM, right_up_to
@@ -19,12 +20,15 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 __all__ = [
     "any_box",
+    "clean",
     "docker_box",
     "isolating",
     "opened",
     "pytest_runtest_makereport",
     "pytest_terminal_summary",
+    "retried",
     "subprocess_box",
+    "unanswered",
 ]
 
 

@@ -4,7 +4,9 @@
     left.rows, left.bill, left.failing
 
 One worker, `olive`, answers practice questions unless another system is named; each test says what
-the provider does. Inspect waits 3 to 6 seconds before a second try, so most tests allow one only.
+the provider does. Inspect waits 3 to 6 seconds before a second try, and a stall lasts until a limit
+that a slow machine keeps too: so tests of several files read the same three runs, `clean`,
+`retried` and `unanswered`, which conftest.py knows.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +14,21 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from audited import rows_below
-from providers import Bill, Script, Server, serve, write_pool
+from providers import (
+    Bill,
+    Script,
+    Server,
+    cutting,
+    failing,
+    ok,
+    rate_limited,
+    serve,
+    stalling,
+    unreported,
+    write_pool,
+)
 
 from harness.audit import Audit, audit
 from harness.cli import main
@@ -21,8 +36,11 @@ from harness.ledger.row import LedgerRow
 from harness.records import Usage
 
 ONE_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 20"
-ONE_SHORT_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 1"
+ONE_SHORT_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 10"
 TWO_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 20"
+ALL_THREE = "moa-lite"
+"""Asks all three workers at once, then `olive` once more."""
+TOOK = Usage(input=100, output=40, cache_read=30, reasoning=12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +62,10 @@ class Left:
     def failing(self) -> set[str]:
         """The invariants that do not hold."""
         return {one.invariant for one in self.audit.verdicts if one.status == "fail"}
+
+    def of(self, worker: str) -> list[LedgerRow]:
+        """Return the rows of one worker."""
+        return [row for row in self.rows if row.role == worker]
 
     def read_again(self) -> list[LedgerRow]:
         """Return the rows of what is there now."""
@@ -82,6 +104,40 @@ def run_pool(
         asked = ["--suite", "practice-integer", "--system", system, "--pool", pool(server)]
         copy_context().run(main, ["run", *asked, "--limit", str(limit), "--log-dir", str(home)])
     return Left(home, server.bill, rows_below(home), audit(home))
+
+
+@pytest.fixture(scope="session")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    """Two questions of three workers, whose providers answer."""
+    return run(tmp_path_factory.mktemp("clean"), [ok(usage=TOOK)] * 8, ALL_THREE, limit=2)
+
+
+@pytest.fixture(scope="session")
+def retried(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    """One question of three workers; each provider refuses the first try and answers the second."""
+    script = {
+        "gpt-5-mini": [rate_limited(), ok(usage=TOOK), ok(usage=TOOK)],
+        "claude-sonnet-5": [failing(529), ok(usage=TOOK)],
+        "gemini-2.5-pro": [failing(500), ok(usage=TOOK)],
+    }
+    return run(tmp_path_factory.mktemp("retried"), script, ALL_THREE, TWO_TRIES)
+
+
+@pytest.fixture(scope="session")
+def unanswered(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    """Four questions of each worker by itself: one each is refused, stalls, is cut and is silent.
+
+    A silent reply has no word about tokens.
+    """
+    script = {
+        model: [failing(status), stalling(), cutting(), unreported()]
+        for model, status in REFUSING.items()
+    }
+    return run(tmp_path_factory.mktemp("unanswered"), script, "single", ONE_SHORT_TRY, limit=4)
+
+
+REFUSING = {"gpt-5-mini": 500, "claude-sonnet-5": 529, "gemini-2.5-pro": 429}
+"""With which status a model's provider refuses in `unanswered`."""
 
 
 def usage(rows: Sequence[LedgerRow], model: str | None = None) -> Usage:
