@@ -7,8 +7,6 @@ again, or its run was stopped. What only a log has escaped the journal, or is ol
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from inspect_ai.model import GenerateConfig
-
 from harness.audit.evidence import (
     NOTHING,
     Evidence,
@@ -22,11 +20,12 @@ from harness.audit.evidence import (
 from harness.audit.result import Checked, Fault
 from harness.ledger.events import CallEvent
 from harness.ledger.gather import JournalRecord
+from harness.ledger.journal import usage_of
 from harness.ledger.merge import Seen
 from harness.ledger.raw_log import Json
-from harness.logs import RunFacts, WorkerFacts
+from harness.logs import RunFacts
 from harness.records import Usage
-from harness.service import STANDARD, service_of
+from harness.service import STANDARD
 
 OWN = (
     "cache_write_1h",
@@ -128,8 +127,7 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
     """Yield how two records of a call's end differ."""
-    stored = outcome.get("usage")
-    ours, theirs = Usage(**stored) if stored else None, event.usage
+    ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
         theirs = _as_told(theirs, ours)
     if _five(ours) != _five(theirs):
@@ -178,11 +176,7 @@ def _terms(facts: RunFacts | None) -> Terms:
     """Return what a log says of its workers' prices; nothing for logs older than journals."""
     if facts is None or facts.journal is None:
         return {}
-    return {name: (one.price, _service(one)) for name, one in facts.workers.items()}
-
-
-def _service(worker: WorkerFacts) -> str:
-    return service_of(GenerateConfig.model_validate(worker.config), worker.args)
+    return {name: (one.price, one.service) for name, one in facts.workers.items()}
 
 
 def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:

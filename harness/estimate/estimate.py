@@ -3,9 +3,8 @@
 Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
 refuses what `podium run` would, keys, servers and sandboxes apart, which it does not need. Expected
 is what past answers of the same system took (`--log-dir`, `--like`), else its plan at what its
-workers' past calls took, else at most. Not here: what is left to ask (work.py), how a plan
-is counted (plans.py) and priced (cost.py), what the past says (past.py),
-the table (text.py).
+workers' past calls took, else at most. Not here: what is left to ask (work.py), how a plan is
+counted (plans.py) and priced (cost.py), what the past says (past.py), the table (text.py).
 """
 
 from collections.abc import Iterator, Sequence

@@ -61,11 +61,6 @@ class RawLog:
     zip: zipfile.ZipFile
     file: BinaryIO = field(repr=False)
 
-    @property
-    def finished(self) -> bool:
-        """Say whether the run came to an end, so that Inspect's totals are in the header."""
-        return HEADERS[0] in self.zip.NameToInfo
-
     def samples(self) -> Iterator[Json]:
         """Yield the samples as `EvalSample` names their fields, one at a time, in file order.
 

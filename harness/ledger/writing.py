@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.ledger.billing import Attempted, money
 from harness.ledger.events import IN_FLIGHT, CallEvent
+from harness.ledger.journal import usage_of
 from harness.ledger.raw_log import Json
 from harness.ledger.row import Billable, Cache, LedgerRow, Scope, UsageSource, canonical
 from harness.prices.pricing import Price, Service
@@ -136,8 +137,7 @@ def ended(attempt: int, outcome: Json | None, event: CallEvent | None) -> Told:
         if event is None or event.pending:
             return Told(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
         return of_event(event, attempt)
-    stored = outcome.get("usage")
-    usage = Usage(**stored) if stored else None
+    usage = usage_of(outcome)
     cache: Cache = outcome.get("cache") or "none"
     status, error = outcome.get("http_status"), outcome.get("error")
     refused = bool(outcome.get("refused"))
