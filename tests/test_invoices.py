@@ -161,7 +161,7 @@ def test_other_projects_and_keys_are_listed_and_left_out(tmp_path: Path) -> None
         reconcile([row()], read_invoice(path))
     found = reconcile([row()], read_invoice(path), Options(project=exports.PROJECT))
     assert found.ok
-    assert found.foreign == ("project proj_x, key key_podium: 1 buckets, 5100 tokens, $0",)
+    assert found.foreign == ("project proj_x, key key_podium: 1 buckets, 5100 tokens",)
     with pytest.raises(UserError, match="has no --project 'proj_y'; it has: proj_podium, proj_x"):
         reconcile([row()], read_invoice(path), Options(project="proj_y"))
 

@@ -136,10 +136,14 @@ def _layers(buckets: dict[Key, Billed]) -> tuple[Layer, ...]:
 def _foreign(piles: dict[Account, _Pile]) -> tuple[str, ...]:
     said: list[str] = []
     for (project, key), pile in sorted(piles.items(), key=lambda one: str(one[0])):
-        tokens = sum((one.input or 0) + (one.output or 0) for one in pile.buckets.values())
-        usd = sum((one.usd or Decimal(0) for one in pile.buckets.values()), Decimal(0))
+        whole = Billed()
+        for billed in pile.buckets.values():
+            whole.join(billed)
+        counts = [count for count in (whole.input, whole.output) if count is not None]
+        tokens = f", {sum(counts)} tokens" if counts else ""
+        usd = "" if whole.usd is None else f", ${whole.usd:f}"
         whose = f"project {project or 'none'}, key {key or 'none'}"
-        said.append(f"{whose}: {len(pile.buckets)} buckets, {tokens} tokens, ${usd:f}")
+        said.append(f"{whose}: {len(pile.buckets)} buckets{tokens}{usd}")
     return tuple(said)
 
 
