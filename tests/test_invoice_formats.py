@@ -51,6 +51,15 @@ def test_a_cent_more_than_the_ledger_is_a_fault(format: str, tmp_path: Path) -> 
     assert "dollars: the invoice has 0.011" in found.faults[0].said
 
 
+@pytest.mark.parametrize("cent", ["0.01", "-0.01"])
+def test_a_cent_more_or_less_in_a_google_export_is_a_fault(cent: str, tmp_path: Path) -> None:
+    """Its amounts of 0 are no amounts that were rounded to whole dollars or cents."""
+    rows = [replace(one, usd=Decimal("1.00025")) for one in rows_for("google-billing")]
+    billed = [replace(rows[0], usd=Decimal("1.00025") + Decimal(cent)), *rows[1:]]
+    path = exports.write(billed, "google-billing", tmp_path / "export")
+    assert [one.kind for one in reconcile(rows, read_invoice(path)).faults] == ["difference"]
+
+
 def test_a_flat_google_csv_says_what_nested_rows_say(tmp_path: Path) -> None:
     rows = rows_for("google-billing")
     flat, lines = tmp_path / "flat", tmp_path / "lines"

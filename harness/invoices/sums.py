@@ -113,8 +113,8 @@ class Billed:
     cache_write: int | None = None
     output: int | None = None
     usd: Decimal | None = None
-    rounding: Decimal = Decimal(0)
-    """How far its amounts may be off together: half a unit of the last place of each."""
+    place: Decimal = CENT_HALF
+    """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
     priced: int = 0
     """How many amounts that are."""
     lines: int = 0
@@ -129,7 +129,7 @@ class Billed:
         self.output = _said(self.output, line.output)
         if line.usd is not None:
             self.usd = (self.usd or Decimal(0)) + line.usd
-            self.rounding += last_place(line.usd)
+            self.place = min(self.place, last_place(line.usd))
             self.priced += 1
 
     def join(self, other: "Billed") -> None:
@@ -139,8 +139,13 @@ class Billed:
             setattr(self, measure, _said(getattr(self, measure), getattr(other, measure)))
         if other.usd is not None:
             self.usd = (self.usd or Decimal(0)) + other.usd
-        self.rounding += other.rounding
+        self.place = min(self.place, other.place)
         self.priced += other.priced
+
+    @property
+    def rounding(self) -> Decimal:
+        """How far its amounts may be off together."""
+        return self.place * self.priced
 
     @property
     def amounts(self) -> Amounts:
