@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from logging import LogRecord, getLogger
 from pathlib import Path
@@ -22,6 +22,7 @@ from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnk
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
 
+from harness.ledger.spending import Standing
 from harness.logs import newest_logs
 from harness.prices import Book
 from harness.private import publishable, said
@@ -37,8 +38,8 @@ class Settings:
     limit: int | None = None
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
-    already_spent: Decimal = Decimal(0)
-    """Dollars that earlier attempts of this experiment have spent."""
+    already: Standing = field(default_factory=Standing)
+    """What earlier attempts of this experiment have spent."""
     display: str = "line"
     """`line` for podium's one line, or the name of one of Inspect's displays."""
     title: str = "run"
@@ -71,8 +72,9 @@ def run_tasks(
     spend = Spend(
         book=book,
         limit=settings.max_usd,
-        spent=settings.already_spent,
+        spent=settings.already.usd,
         per_question=settings.max_usd_per_query,
+        unbounded=Counter(settings.already.unbounded),
     )
     token = SPEND.set(spend)
     ours = settings.display == "line"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ from harness.eval_set import Outcome, Settings, run_tasks
 from harness.experiment import Entry, Experiment, task_name
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head
-from harness.ledger.spending import spent
+from harness.ledger.spending import Standing, standing
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
@@ -75,7 +74,7 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         limit=experiment.limit,
         max_usd=limit,
         max_usd_per_query=job.request.max_usd_per_query,
-        already_spent=spent(job.request.log_dir, job.book) if limit else Decimal(0),
+        already=standing(job.request.log_dir, job.book) if limit else Standing(),
         display=job.request.display,
         title="choosing the best single worker" if purpose != "eval" else "answering",
     )

@@ -7,7 +7,6 @@ only what has no answer yet.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, cast
 
 from harness.boxes import Boxes, chosen_box, opened
@@ -36,7 +35,7 @@ from harness.extent import Extent, InPrompts, extent, prompts
 from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
 from harness.judges import refuse_judged_plans, refuse_unjudged
-from harness.ledger.spending import spent
+from harness.ledger.spending import Standing, standing
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
@@ -109,7 +108,8 @@ def _run(
 def _meter(job: Job) -> Spend:
     """Return a meter for what is asked before the eval set has its own."""
     limit = job.request.max_usd
-    return Spend(job.book, limit, spent(job.request.log_dir, job.book) if limit else Decimal(0))
+    already = standing(job.request.log_dir, job.book) if limit else Standing()
+    return Spend(job.book, limit, already.usd, unbounded=already.unbounded)
 
 
 def experiment_of(

@@ -3,12 +3,14 @@
 Calls in flight have no price yet. So each one holds back what the dearest call of that worker has
 cost so far, a worker's first call goes alone, and a call that could pass the limit is not made. The
 limit can be passed only by as much as a call is dearer than all before it. After a call whose price
-nobody can tell, no other is made.
+nobody can tell, no other is made. A call that got no answer may have been billed: it counts as the
+most it can have cost, or where nothing bounds that, as the dearest call of its price.
 
 `--max-usd-per-query` is the same promise for one question, kept by a meter of its own inside the
 run's (`QuestionSpend`).
 """
 
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -38,6 +40,21 @@ class Spend:
     _settled: anyio.Event | None = None
     _priced: dict[str, tuple[int, Decimal]] = field(default_factory=dict[str, tuple[int, Decimal]])
     """Calls and dollars of each worker."""
+    unbounded: Counter[str] = field(default_factory=Counter[str])
+    """By price: calls that may have been billed, of which nothing says how much."""
+
+    @property
+    def gone(self) -> Decimal:
+        """What is spent for all anybody knows: the limit is held against this."""
+        guesses = (self._dearest.get(ref, Decimal(0)) * n for ref, n in self.unbounded.items())
+        return self.spent + sum(guesses, Decimal(0))
+
+    def lost(self, price_ref: str, most: Decimal | None) -> None:
+        """Count a call that got no answer; `most` is what it can have cost, None if unbounded."""
+        if most is None:
+            self.unbounded[price_ref] += 1
+        else:
+            self.spent += most
 
     def for_question(self) -> "Spend":
         """Return the meter of one question: this one, where a question has no limit of its own."""
@@ -78,20 +95,26 @@ class Spend:
         await self._settled.wait()
 
     def add(
-        self, price_ref: str, usage: Usage | None, service: Service = "standard"
+        self,
+        price_ref: str,
+        usage: Usage | None,
+        service: Service = "standard",
+        *,
+        cached: bool = False,
     ) -> Decimal | None:
         """Count one finished call, as it was served, and return its price; None when it has none.
 
-        With a limit, the next `allowance` is then refused: an unknown price is not zero.
+        With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
+        that was `cached` here has a price, and nobody is paid.
         """
         price = self.book.prices.get(price_ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         if usd is not None:
-            self.spent += usd
+            self.spent += Decimal(0) if cached else usd
             self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, Decimal(0)))
             calls, before = self._priced.get(price_ref, (0, Decimal(0)))
             self._priced[price_ref] = (calls + 1, before + usd)
-        elif self._unpriced is None:
+        elif self._unpriced is None and not cached:
             self._unpriced = f"{price_ref} have no price ({_why(usage, price, service)})"
         return usd
 
@@ -102,11 +125,11 @@ class Spend:
                     f"Calls of {self._unpriced}, so --max-usd cannot hold: complete the price book "
                     "or leave --max-usd out; finished questions are not asked again."
                 )
-            left = limit - self.spent
+            left = limit - self.gone
             expected = self._dearest.get(price_ref, left)
             if left <= 0 or expected > left:
                 raise SpendLimit(
-                    f"${self.spent:.4f} of --max-usd {limit} is spent, and the next call could "
+                    f"${self.gone:.4f} of --max-usd {limit} is spent, and the next call could "
                     "pass it; run the same command with a larger --max-usd to continue, finished "
                     "questions are not asked again."
                 )
@@ -143,12 +166,27 @@ class QuestionSpend(Spend):
             self._release(held)
 
     def add(
-        self, price_ref: str, usage: Usage | None, service: Service = "standard"
+        self,
+        price_ref: str,
+        usage: Usage | None,
+        service: Service = "standard",
+        *,
+        cached: bool = False,
     ) -> Decimal | None:
-        """Count one finished call in both meters; None when it has no price."""
+        """Count one finished call in both meters; None when it has no price.
+
+        Here one that was `cached` counts as well: what a question may cost, and so what becomes of
+        it, does not depend on who asked before.
+        """
         assert self.run is not None, "for_question gives the run's meter"
-        self.run.add(price_ref, usage, service)
+        self.run.add(price_ref, usage, service, cached=cached)
         return Spend.add(self, price_ref, usage, service)
+
+    def lost(self, price_ref: str, most: Decimal | None) -> None:
+        """Count a call that got no answer in both meters."""
+        assert self.run is not None, "for_question gives the run's meter"
+        self.run.lost(price_ref, most)
+        Spend.lost(self, price_ref, most)
 
     async def _hold_here(self, price_ref: str, run: Spend) -> Decimal:
         limit = self.limit or Decimal(0)
@@ -158,7 +196,7 @@ class QuestionSpend(Spend):
                     f"Calls of {run.unpriced}, so --max-usd-per-query cannot hold: complete the "
                     "price book or leave --max-usd-per-query out."
                 )
-            left = limit - self.spent
+            left = limit - self.gone
             expected = self._dearest.get(price_ref) or run.typical(price_ref) or left
             self._over = self._over or left <= 0 or expected > left
             if self._over and not self._held:

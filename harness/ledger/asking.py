@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
@@ -19,10 +19,12 @@ from time import monotonic
 from inspect_ai.model import ChatMessage, Model, ModelOutput
 from inspect_ai.util import current_span_id
 
+from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.counting import COUNTED, WAITING, Unwritten
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
 from harness.ledger.row import Scope, plain
+from harness.ledger.writing import ended as told
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
@@ -91,6 +93,17 @@ class Asked:
     usage: Usage | None = None
     """What the provider counted; None when it counted nothing."""
     usd: Decimal | None = None
+    ended: Outcome | None = None
+    """As it was written down; None where nothing is, or nothing was dispatched."""
+    silent: int = 0
+    """Attempts over HTTP that got no answer and were followed by another."""
+
+    @property
+    def lost(self) -> int:
+        """Return the attempts of which nobody knows whether they were billed."""
+        if self.ended is None:
+            return self.silent
+        return self.silent + (told(1, asdict(self.ended), None).billable == "unknown")
 
     @property
     def too_long(self) -> bool:
@@ -113,17 +126,20 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     """
     asked = Asked()
     async with spend.allowance(request.price_ref) if spend else nullcontext():
-        with _written_down(request, asked, spend):
-            yield asked
+        try:
+            with _written_down(request, asked, spend):
+                yield asked
+        finally:
+            if spend and asked.lost:
+                most = _most(request, spend)
+                for _ in range(asked.lost):
+                    spend.lost(request.price_ref, most)
         if asked.output and asked.usage is None:
             asked.usage = usage_of_reply(asked.output)
         if spend:
-            refused = asked.too_long
-            asked.usd = (
-                Decimal(0)
-                if refused
-                else spend.add(request.price_ref, asked.usage, _service(request.model))
-            )
+            cached = asked.ended is not None and asked.ended.cache == "read"
+            named = request.price_ref, asked.usage, _service(request.model)
+            asked.usd = Decimal(0) if asked.too_long else spend.add(*named, cached=cached)
 
 
 @dataclass(slots=True)
@@ -139,6 +155,7 @@ class InFlight:
     request: Request
     recorder: Recorder
     span: str | None
+    asked: Asked
     call: str | None = None
     began: float = 0.0
 
@@ -152,6 +169,7 @@ class InFlight:
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
         """Write down that an attempt over HTTP has failed and another follows."""
         self.journal.retry(self.dispatched(), attempt, error, status)
+        self.asked.silent += status is None
 
     @property
     def took_s(self) -> float:
@@ -166,7 +184,7 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     if recorder is None:
         yield
         return
-    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id())
+    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id(), asked)
     token = WAITING.set(flight)
     try:
         yield
@@ -175,16 +193,28 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     except BaseException as error:  # a cancelled call may be billed as well
         event = last_event(flight.span)
         if flight.call or event:
-            ended = failed(error, event, flight.took_s)
+            ended = asked.ended = failed(error, event, flight.took_s)
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
                 flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
         raise
     finally:
         WAITING.reset(token)
     took, event = flight.took_s, last_event(flight.span)
-    ended = outcome_of(asked.output, event, took, refused=asked.too_long)
+    ended = asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
     asked.usage = ended.usage  # the event may have the provider's own, which says more
     flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+
+
+def _most(request: Request, spend: Spend) -> Decimal | None:
+    """Return the most that an attempt without an answer can have cost; None if unbounded."""
+    price, model = spend.book.prices.get(request.price_ref), request.model
+    sizes = _prompt_bytes(request), _max_tokens(model)
+    return upper_bound(Attempted("unknown", "none", None, _service(model), *sizes), price)
+
+
+def _prompt_bytes(request: Request) -> int:
+    """Return the bytes of a request's texts; a model may have written half a character."""
+    return sum(len(turn.text.encode("utf-8", "surrogatepass")) for turn in request.messages)
 
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
@@ -208,7 +238,7 @@ def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
         price_ref=request.price_ref,
         service=_service(request.model),
         prompt_sha256=request_digest(request.messages),
-        prompt_bytes=sum(len(turn.text.encode()) for turn in request.messages),
+        prompt_bytes=_prompt_bytes(request),
         max_tokens=_max_tokens(request.model),
         span=span,
     )

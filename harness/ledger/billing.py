@@ -10,7 +10,16 @@ from decimal import Decimal
 from typing import Any
 
 from harness.ledger.row import Billable, Cache
-from harness.prices.pricing import Costs, Price, Service, costs, gpu_cost, gpu_seconds, list_cost
+from harness.prices.pricing import (
+    MTOK,
+    Costs,
+    Price,
+    Service,
+    costs,
+    gpu_cost,
+    gpu_seconds,
+    list_cost,
+)
 from harness.records import Usage
 
 ZERO = Decimal(0)
@@ -80,13 +89,31 @@ def _priced(parts: Costs | None, headline: Decimal | None) -> Fields:
 
 
 def upper_bound(attempted: Attempted, price: Price | None) -> Decimal | None:
-    """Return the most that an attempt without a reply can have cost, at list price.
+    """Return the most that an attempt without a reply can have cost.
 
-    A text has no more tokens than bytes. None without a limit on the reply, or a price.
+    A text has no more tokens than bytes, and each is billed at the dearest rate that it can have: a
+    provider may have written the prompt to its cache, a tier may hold, a service may cost more.
+    None without a limit on the reply, without a price, and where a product spends tokens of its
+    own, which nothing limits.
     """
     if price is None or attempted.max_tokens is None or attempted.prompt_bytes is None:
         return None
-    return list_cost(Usage(input=attempted.prompt_bytes, output=attempted.max_tokens), price)
+    factor = Decimal(1)
+    if attempted.service != "standard":
+        if attempted.service not in price.services:
+            return None
+        factor = max(factor, price.services[attempted.service])
+    size = attempted.prompt_bytes
+    reachable = [price.base, *(tier.rates for tier in price.tiers if size > tier.above)]
+    if any(one.orchestration_in or one.orchestration_out for one in reachable):
+        return None
+    asked = max(_dearest(one.input, one.cache_write, one.cache_write_1h) for one in reachable)
+    said = max(_dearest(one.output, one.reasoning) for one in reachable)
+    return (size * asked + attempted.max_tokens * said) * factor / MTOK + price.request
+
+
+def _dearest(*rates: Decimal | None) -> Decimal:
+    return max(rate for rate in rates if rate is not None)
 
 
 PARTS = (

@@ -1,9 +1,10 @@
 """What a run has spent so far, from all attempts: what `--max-usd` of a resumed run begins with.
 
-Journals have every call, also those that no log kept, so logs are read only where they are older
-than journals. Not here: the meter of a run in progress (harness/spend.py).
+Journals have every call, also those that no log kept; what only a log has, because it is older or
+its journal is gone, counts as well. Not here: the meter of a run in progress (harness/spend.py).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,12 +16,11 @@ import orjson
 from harness.errors import UserError
 from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.journal import FOLDER
-from harness.ledger.raw_log import Json, naming, open_log
+from harness.ledger.raw_log import Json
 from harness.ledger.spent import spent_in_logs
 from harness.ledger.writing import Told, after_retry, ended
 from harness.prices import Book
 from harness.prices.pricing import cost
-from harness.records import PODIUM
 
 ZERO = Decimal(0)
 
@@ -49,7 +49,8 @@ class CallLines:
         """Return the most that an attempt without an end can cost; None when nothing bounds it."""
         price = book.prices.get(self.intent["price_ref"])
         sizes = self.intent.get("prompt_bytes"), self.intent.get("max_tokens")
-        return upper_bound(Attempted("unknown", "none", None, "standard", *sizes), price)
+        service = self.intent.get("service") or "standard"
+        return upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
 
 
 def calls_of(path: Path) -> Iterator[CallLines]:
@@ -79,36 +80,42 @@ def _lines(path: Path) -> Iterator[Json]:
             yield cast(Json, found)
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a run's directory has spent."""
+
+    usd: Decimal = ZERO
+    unbounded: Counter[str] = field(default_factory=Counter[str])
+    """By price: attempts that may have been billed, of which nobody can say yet how much: nothing
+    bounds them, and no call of their price has ended."""
+
+
 def spent(log_dir: Path, book: Book) -> Decimal:
+    """Return the dollars of `standing`; 0 when nothing was called yet."""
+    return standing(log_dir, book).usd
+
+
+def standing(log_dir: Path, book: Book) -> Standing:
     """Return the would-be dollars of all attempts below a run's directory, at the run's book.
 
-    0 when nothing was called yet. An attempt of which nobody knows whether it was billed counts as
-    the most it can have cost, or where nothing bounds that, as the dearest call of its price.
+    An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
+    where nothing bounds that, as the dearest call of its price.
     UserError names calls whose replies have no price.
     """
     sums = _Sums(book)
     for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
         for call in calls_of(path):
             sums.add(call, path.name)
-    return sums.total() + spent_in_logs(_older_logs(log_dir), frozenset(sums.events))
-
-
-def _older_logs(log_dir: Path) -> Iterator[Path]:
-    """Yield the logs whose calls are in no journal; each says in its header what it is."""
-    for path in sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ():
-        with open_log(path) as log, naming(path):
-            metadata = cast(Json, log.header["eval"].get("metadata") or {})
-        facts = cast(Json, metadata.get(PODIUM) or {})
-        if not facts.get("journal"):
-            yield path
+    logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
+    return Standing(sums.total() + spent_in_logs(logs, sums.known_calls), sums.unbounded)
 
 
 @dataclass(slots=True)
 class _Sums:
     book: Book
     known: Decimal = ZERO
-    events: list[str] = field(default_factory=list[str])
-    """uuids of the events of the journals' calls."""
+    known_calls: set[str] = field(default_factory=set[str])
+    """Spans and uuids of the events of the journals' calls."""
     dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     unknown: list[tuple[str, Decimal | None]] = field(
         default_factory=list[tuple[str, Decimal | None]]
@@ -117,8 +124,8 @@ class _Sums:
 
     def add(self, call: CallLines, journal: str) -> None:
         """Count all attempts of a call."""
-        if call.outcome and call.outcome.get("event"):
-            self.events.append(call.outcome["event"])
+        names = call.intent.get("span"), (call.outcome or {}).get("event")
+        self.known_calls.update(name for name in names if name)
         for told in call.attempts():
             if told.billable == "yes":
                 self._billed(call, told, journal)
@@ -131,6 +138,12 @@ class _Sums:
             self.dearest.get(ref, ZERO) if bound is None else bound for ref, bound in self.unknown
         )
         return self.known + sum(assumed, ZERO)
+
+    @property
+    def unbounded(self) -> Counter[str]:
+        """Return how many of each price nothing bounds, of prices that no ended call has."""
+        refs = (ref for ref, bound in self.unknown if bound is None and ref not in self.dearest)
+        return Counter(refs)
 
     def _billed(self, call: CallLines, told: Told, journal: str) -> None:
         ref, usd = call.intent["price_ref"], call.usd(told, self.book)

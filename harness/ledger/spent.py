@@ -21,8 +21,8 @@ def spent_in_logs(logs: Iterable[Path], known: Set[str] = frozenset()) -> Decima
     """Return the would-be dollars of all attempts in some logs.
 
     A call that failed or was cut off may have been billed, so it counts as the dearest call of its
-    worker; `known` are uuids of calls that were counted already. UserError names a worker whose
-    replies have no price.
+    worker; `known` are uuids and spans of calls that were counted already. UserError names a worker
+    whose replies have no price.
     """
     spent = Decimal(0)
     dearest: dict[str, Decimal] = {}
@@ -51,7 +51,7 @@ def _billed(logs: Iterable[Path], known: Set[str]) -> Iterator[tuple[About, Call
             continue
         for entry in entries([path]):
             for call in entry.calls:
-                if call.cache != "read" and call.id not in seen:
+                if call.cache != "read" and call.id not in seen and call.span not in known:
                     seen.add(call.id)
                     yield entry.about, call
 
