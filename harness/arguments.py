@@ -191,12 +191,7 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         help="system name, `single` for every worker; repeat (all that fit the pool)",
     )
     pool_arguments(run)
-    run.add_argument(
-        "--log-dir",
-        type=Path,
-        required=True,
-        help="an experiment: new, or to resume",
-    )
+    run.add_argument("--log-dir", type=Path, required=True, help="an experiment: new, or to resume")
     run.add_argument("--limit", type=int, help="first N questions (all)")
     run.add_argument(
         "--epochs", type=int, help="times each question is asked (the suite's usual number)"
@@ -208,6 +203,20 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         choices=("official", "paper"),
         help="as the benchmark's authors ask, or as the Conductor paper did where known (official)",
     )
+    _budget_arguments(run)
+    box_arguments(run)
+    run.add_argument(
+        "--time-scale", type=float, help="rehearsal latency is slept times this (0.01)"
+    )
+    run.add_argument(
+        "--display",
+        default="line",
+        choices=("line", "full", "rich", "plain", "none"),
+        help="progress: line is ours, the others are Inspect's (line)",
+    )
+
+
+def _budget_arguments(run: argparse.ArgumentParser) -> None:
     run.add_argument("--max-usd", type=dollars, help="stop cleanly before spending more than this")
     run.add_argument(
         "--max-usd-per-query",
@@ -227,18 +236,6 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         default=[],
         metavar="DIR",
         help="with --dry-run: past runs of the same workers to go by; repeat",
-    )
-    box_arguments(run)
-    run.add_argument(
-        "--time-scale",
-        type=float,
-        help="rehearsal latency is slept times this (0.01)",
-    )
-    run.add_argument(
-        "--display",
-        default="line",
-        choices=("line", "full", "rich", "plain", "none"),
-        help="progress: line is ours, the others are Inspect's (line)",
     )
 
 

@@ -3,7 +3,6 @@
 Small work is done in this process: starting another one takes longer than to read some logs.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -15,6 +14,8 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from harness.at_once import cores
 
 MOST = 8
 """Processes, each of which takes some 150 MiB before it reads anything."""
@@ -48,7 +49,7 @@ def each_of(
     work: Callable[[Item], Result], items: Sequence[Item], *, many: bool
 ) -> Iterator[Result]:
     """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
-    workers = min(os.cpu_count() or 1, len(items), MOST)
+    workers = min(cores(), len(items), MOST)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
         return

@@ -38,13 +38,17 @@ def run_command(args: argparse.Namespace) -> int:
         return _dry_run(request, parts, args.like)
     if request.max_usd or request.max_usd_per_query:
         _warn(request, parts)
-    outcome = run(request, parts, controls())
+    return _said(run(request, parts, controls()), args.log_dir)
+
+
+def _said(outcome: Any, log_dir: Path) -> int:
+    """Print what a run has left; return its exit code."""
     for reason in outcome.trouble:
         print(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
         print("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
         return 1
-    print(f"Logs are in {args.log_dir}; now: podium report {args.log_dir}")
+    print(f"Logs are in {log_dir}; now: podium report {log_dir}")
     if outcome.unscored:
         print(
             f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
