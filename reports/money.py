@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.ledger.tally import in_table, total
 from harness.prices import Book, book_from_json
-from harness.pricing import gpu_cost
+from harness.prices.pricing import gpu_cost
 from harness.records import GRADER, Usage
 from harness.sittings import Sitting
 from harness.totals import SystemTotals
