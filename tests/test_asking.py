@@ -121,7 +121,8 @@ def test_a_step_that_fails_cancels_its_neighbour_and_both_are_written_down(tmp_p
     async def ask(pool: Pool) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(pool.ask, "sage", [ChatMessageUser(content="q1: hang")], "one")
-            await anyio.sleep(0.1)
+            while not SENT:
+                await anyio.sleep(0.01)
             tasks.start_soon(pool.ask, "clerk", [ChatMessageUser(content="q1: die")], "two")
 
     with (

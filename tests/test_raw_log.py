@@ -171,19 +171,22 @@ def cached() -> Solver:
 def test_a_killed_run_is_read_as_far_as_it_came(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=2)
-    Path(f"{log_dir}.slow").write_text("0.5")
+    slow, slower = Path(f"{log_dir}.slow"), Path(f"{log_dir}.slower")
+    slow.write_text("0.1")
+    slower.write_text("60")
     command = [sys.executable, str(SCRIPT), str(log_dir)]
     with subprocess.Popen(command, start_new_session=True) as process:
         deadline = time.monotonic() + 60
-        while len(calls(log_dir)) < 7 and time.monotonic() < deadline:
+        while len(calls(log_dir)) < 5 and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.2)  # Inspect writes down that a call is pending a moment after it began
+        slower.replace(slow)  # the next two calls do not end
+        time.sleep(2)  # Inspect writes down that a call is pending a moment after it began
         os.killpg(process.pid, signal.SIGKILL)
     killed = only(log_dir)
     with open_log(killed) as log:
         assert log.header.keys() == {"version", "eval", "plan"}, "a run that ended has totals"
     assert raw(killed) == by_inspect(killed)
-    Path(f"{log_dir}.slow").unlink()
+    slow.unlink()
     subprocess.run(command, check=True)
     for path in logs_in(log_dir):
         assert raw(path) == by_inspect(path)
