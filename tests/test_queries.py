@@ -17,13 +17,14 @@ from harness.errors import UserError
 from harness.ledger.answered import Answered
 from harness.ledger.detail_text import query_text
 from harness.ledger.details import Wanted, details
-from harness.ledger.merge import rows_of
+from harness.ledger.gather import gather
+from harness.ledger.merge import merged
 from harness.ledger.plans import critical_path
 from harness.ledger.queries import query_rows
 from harness.ledger.query_row import QueryRow
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import sittings_below
-from harness.ledger.tables import read_answers
+from harness.ledger.tables import answers_of
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 
@@ -265,8 +266,8 @@ def test_the_reports_figures_are_the_means_of_the_queries(tmp_path: Path) -> Non
     sit(logs, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
     sit(logs, "pair", steps("sage", "clerk"))
     (files,) = sittings_below(logs)
-    answers, _ = read_answers(files.logs)
-    found = query_rows(rows_of(files), answers)
+    gathered = gather(files, answers=True)
+    found = query_rows(merged(gathered).rows, answers_of(gathered))
     shown = row_of(report_rows(tmp_path), "pair")
     assert len(found) == 4
     dollars = [one.usd_list for one in found if one.usd_list is not None]

@@ -5,14 +5,13 @@ withheld here, at the source, so that no view of the ledger can show them; diges
 """
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
 from typing import Literal, cast
 
 from harness.ledger.events import solver_seconds
 from harness.ledger.plans import SECRET, without_texts
-from harness.ledger.raw_log import Json, RawLog, naming
+from harness.ledger.raw_log import Json
 from harness.private import publishable, said
 from harness.records import PODIUM
 
@@ -91,15 +90,6 @@ class Answered:
         if self.score is None:
             return "unscored"
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
-
-
-def answered_in(log: RawLog) -> Iterator[Answered]:
-    """Yield what an open log says of each of its samples, in file order; UserError names it."""
-    exam = exam_of(log.header)
-    for sample in log.samples():
-        with naming(log.path):
-            found = answered(sample, exam)
-        yield found
 
 
 def answered(sample: Json, exam: Exam) -> Answered:

@@ -29,11 +29,20 @@ class CallRecord:
 class JournalRecord:
     """One journal, apart from its calls."""
 
-    name: str
+    path: Path
     head: Json
-    chain: Chain
     totals: list[Json] = field(default_factory=list[Json])
     """What Inspect's own hooks counted."""
+
+    @property
+    def name(self) -> str:
+        """File name."""
+        return self.path.name
+
+    @property
+    def chain(self) -> Chain:
+        """Whether its digests hold: read when it is asked for, since no row needs it."""
+        return read_chain(self.path)
 
 
 @dataclass(slots=True)
@@ -50,21 +59,23 @@ class Gathered:
     """Sentences about calls that are written down twice, or end without having begun."""
 
 
-def gather(files: Files) -> Gathered:
-    """Read the files of one sitting; UserError for a damaged file."""
+def gather(files: Files, *, answers: bool = False) -> Gathered:
+    """Read the files of one sitting, with what logs say of each answer where that is asked for.
+
+    UserError for a damaged file.
+    """
     found = Gathered(files, [], [], {})
     for path in files.journals:
         _read_journal(path, found)
     seen: set[tuple[str, int]] = set()
     for path in files.logs:
-        found.logs.append(read_log(path, seen))
+        found.logs.append(read_log(path, seen, answers=answers))
     return found
 
 
 def _read_journal(path: Path, found: Gathered) -> None:
     """Keep a journal's lines; one that is no JSON breaks the chain, which says so."""
-    chain = read_chain(path)
-    journal = JournalRecord(path.name, {}, chain)
+    journal = JournalRecord(path, {})
     found.journals.append(journal)
     *lines, _ = path.read_bytes().split(b"\n")
     for line in lines:

@@ -1,4 +1,4 @@
-"""What a log says of its samples and of their model calls, compact: nothing of it is text.
+"""What a log says of its samples and of their model calls, compact: no text, unless asked for.
 
 Read with harness/ledger/raw_log.py, one sample at a time. What the two records of a call come to is
 harness/ledger/merge.py.
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.ledger.answered import Answered, answered, exam_of
 from harness.ledger.events import CallEvent, events_of, lost_in
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.logs import RunFacts, facts_in
@@ -59,9 +60,11 @@ class LogRecord:
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
+    answers: list[Answered] = field(default_factory=list[Answered])
+    """One per sample, where they were asked for: they hold texts."""
 
 
-def read_log(path: Path, seen: set[tuple[str, int]]) -> LogRecord:
+def read_log(path: Path, seen: set[tuple[str, int]], *, answers: bool = False) -> LogRecord:
     """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
 
     UserError for a damaged log, and one of another version of podium.
@@ -79,7 +82,11 @@ def read_log(path: Path, seen: set[tuple[str, int]]) -> LogRecord:
             role_usage=stats.get("role_usage") or NOTHING,
         )
         with naming(path):
-            record.samples = [_sample(sample, path.name, seen) for sample in log.samples()]
+            exam = exam_of(header) if answers else None
+            for sample in log.samples():
+                record.samples.append(_sample(sample, path.name, seen))
+                if exam:
+                    record.answers.append(answered(sample, exam))
     seen.update((one.question, one.epoch) for one in record.samples)
     return record
 

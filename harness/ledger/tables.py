@@ -10,18 +10,15 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from harness.at_once import cores
-from harness.ledger.answered import Answered, answered_in, book_name, exam_of
+from harness.ledger.answered import Answered, book_name
 from harness.ledger.columns import table_of
-from harness.ledger.journal import read_lines
-from harness.ledger.merge import rows_of
+from harness.ledger.gather import Gathered, gather
+from harness.ledger.merge import merged
 from harness.ledger.queries import query_rows
 from harness.ledger.query_row import QueryRow
-from harness.ledger.raw_log import open_log
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import Files
 
@@ -50,27 +47,27 @@ def tables_of(files: Files) -> Tables:
 
 
 def _tables_of(files: Files) -> Tables:
-    answers, books = read_answers(files.logs)
-    for path in files.journals:
-        for head in islice(read_lines(path), 1):
-            books.add(book_name(head.get("book"), head.get("book_sha256")))
-    rows = list(rows_of(files))
+    found = gather(files, answers=True)
+    rows = merged(found).rows
     return Tables(
         table_of(LedgerRow, rows),
-        table_of(QueryRow, query_rows(rows, answers)),
-        tuple(sorted(books - {""})),
+        table_of(QueryRow, query_rows(rows, answers_of(found))),
+        tuple(sorted(_books(found) - {""})),
     )
 
 
-def read_answers(logs: Sequence[Path]) -> tuple[list[Answered], set[str]]:
-    """Return what logs (newest first) say of each question, and the names of their price books."""
-    answers: list[Answered] = []
-    books: set[str] = set()
-    for path in reversed(logs):
-        with open_log(path) as log:
-            books.add(exam_of(log.header).book)
-            answers.extend(answered_in(log))
-    return answers, books
+def answers_of(found: Gathered) -> list[Answered]:
+    """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
+    return [one for log in reversed(found.logs) for one in log.answers]
+
+
+def _books(found: Gathered) -> set[str]:
+    """Return the names of the price books of a sitting."""
+    prices = [log.facts.prices for log in found.logs if log.facts]
+    heads = [journal.head for journal in found.journals]
+    return {book_name(one.get("name"), one.get("sha256")) for one in prices} | {
+        book_name(one.get("book"), one.get("book_sha256")) for one in heads
+    }
 
 
 @contextmanager
