@@ -6,8 +6,19 @@ from decimal import ROUND_UP, Decimal
 from harness.compose import Request
 from harness.estimate.cost import Take
 from harness.estimate.estimate import Estimate, Line
+from harness.listing import columns
 
-COLUMNS = ("suite", "system", "left", "calls", "tokens in", "tokens out", "usd", "usd at most")
+COLUMNS = (
+    "suite",
+    "system",
+    "left",
+    "calls",
+    "tokens in",
+    "tokens out",
+    "usd",
+    "usd at most",
+    "from",
+)
 CENT = Decimal("0.01")
 
 
@@ -17,12 +28,7 @@ def as_text(found: Estimate) -> str:
 
 
 def _lines(found: Estimate) -> Iterator[str]:
-    rows = [COLUMNS, *(_row(line) for line in found.lines), _total(found)]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    for number, row in enumerate(rows):
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        basis = ["from", *(line.basis for line in found.lines), ""][number]
-        yield f"{'  '.join(padded)}  {basis}".rstrip()
+    yield columns(COLUMNS, [*(_row(line) for line in found.lines), _total(found)])
     yield ""
     yield (
         f"Prices: {found.book}. usd is expected; at most: every prompt byte a token, every reply "
@@ -36,12 +42,13 @@ def _lines(found: Estimate) -> Iterator[str]:
 
 
 def _row(line: Line) -> tuple[str, ...]:
-    return (line.suite, line.system, str(line.left), *_cells(line.expected, line.most))
+    cells = _cells(line.expected, line.most)
+    return (line.suite, line.system, str(line.left), *cells, line.basis)
 
 
 def _total(found: Estimate) -> tuple[str, ...]:
     left = sum(line.left for line in found.lines)
-    return ("total", "", str(left), *_cells(found.expected, found.most))
+    return ("total", "", str(left), *_cells(found.expected, found.most), "")
 
 
 def _cells(expected: Take, most: Take) -> tuple[str, ...]:

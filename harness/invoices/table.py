@@ -1,8 +1,9 @@
 """A reconciliation as text: what was compared, both sides, every difference and its name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from harness.invoices.result import Amounts, Reconciled, Reconciliation
+from harness.listing import columns
 
 COLUMNS = (
     "bucket",
@@ -28,7 +29,7 @@ def _lines(found: Reconciliation) -> Iterator[str]:
     yield f"Invoice {found.file} ({found.format}), compared by {found.by}, {found.account}."
     yield "Cells: ledger / invoice; one figure where they are equal; - is not said."
     yield ""
-    yield from aligned([COLUMNS, *(_cells(row) for row in found.rows)])
+    yield columns(COLUMNS, [_cells(row) for row in found.rows])
     yield ""
     for title, said in (
         ("model", [f"{ours} = {theirs or 'all'} ({why})" for ours, theirs, why in found.mapping]),
@@ -60,11 +61,3 @@ def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
 
 def _shown(value: object) -> str:
     return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines whose columns start at the same place; the last one is not padded."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        yield "  ".join(padded).rstrip()
