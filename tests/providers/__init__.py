@@ -35,7 +35,8 @@ from providers.server import Server, serve
 
 CLIENTS_WARN = pytest.mark.filterwarnings(
     "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # google-genai 3.4.0
-    "ignore:unclosed:ResourceWarning",  # no client closes its connections when an eval ends
+    # No client closes its connections when an eval ends. Files of ours that stay open are errors.
+    "ignore:unclosed (transport|connector|client session|<socket):ResourceWarning",
 )
 """For `pytestmark` where a provider's client runs in the test's own process."""
 
