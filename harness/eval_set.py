@@ -69,14 +69,7 @@ def run_tasks(
 
     Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
     """
-    spend = Spend(
-        book=book,
-        limit=settings.max_usd,
-        spent=settings.already.usd,
-        per_question=settings.max_usd_per_query,
-        unbounded=Counter(settings.already.unbounded),
-    )
-    token = SPEND.set(spend)
+    token = SPEND.set(_meter(book, settings))
     ours = settings.display == "line"
     shown = _progress(tasks, settings) if ours else nullcontext()
     try:
@@ -105,6 +98,16 @@ def run_tasks(
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     finished = all(log.status == "success" for log in logs)
     return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
+
+
+def _meter(book: Book, settings: Settings) -> Spend:
+    return Spend(
+        book=book,
+        limit=settings.max_usd,
+        spent=settings.already.usd,
+        per_question=settings.max_usd_per_query,
+        unbounded=Counter(settings.already.unbounded),
+    )
 
 
 def answered(log_dir: Path) -> Counter[str]:
