@@ -71,6 +71,12 @@ images: $(INSTALLED) ## Build the images that programs run in, on the engine tha
 bench: $(INSTALLED_DEV) ## Measure samples per second beside plain Inspect
 	$(BIN)/python tests/benchmarks/run_against_inspect.py $(ARGS)
 
+.PHONY: bench-money
+bench-money: $(INSTALLED_DEV) ## Show how a run's money reconciles; measure what its records cost
+	$(BIN)/python tests/benchmarks/reconciliation.py
+	$(BIN)/python tests/benchmarks/journal_cost.py $(ARGS)
+	$(BIN)/python tests/benchmarks/fugu_example.py
+
 .PHONY: bench-sandbox
 bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"
 	PYTHONPATH=tests $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)

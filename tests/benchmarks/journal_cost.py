@@ -32,9 +32,10 @@ from inspect_ai.solver import Solver, solver
 from providers import ok, serve
 
 from harness.ledger.asking import TaskJournal
-from harness.ledger.journal import Head
+from harness.ledger.journal import Head, Intent, Outcome, SampleRef, open_journal
 from harness.pool import slot_model
 from harness.pool_file import read_pool
+from harness.records import Usage
 from harness.solver import Place, as_solver, standing_at
 from harness.system import planned
 from harness.workflow import Step, Workflow
@@ -43,7 +44,21 @@ from suites import SUITES
 CALLS = 5
 """Per question."""
 WORKER = "sage"
-WORDS = "sum term carry digit prove even odd so then if left right check again thus case".split()
+WORDS = ("sum", "term", "carry", "digit", "prove", "even", "odd", "so", "then", "left", "check")
+HEAD = Head("cost", "practice-integer", "five-calls", "rehearsal", "none", "0" * 64)
+INTENT = Intent(
+    scope="inference",
+    sample=SampleRef("question", 1, "u" * 22),
+    role=WORKER,
+    step="step 1: sage",
+    model="rehearsal/sage",
+    price_ref="rehearsal/sage",
+    prompt_sha256="0" * 64,
+    prompt_bytes=1000,
+    max_tokens=None,
+    span="s" * 22,
+)
+OUTCOME = Outcome(event="e" * 22, usage=Usage(input=250, output=100), output_sha256="0" * 64)
 ARMS = {
     "neither": (False, False),
     "journal": (True, False),
@@ -60,9 +75,8 @@ class Cost:
     """Processor time of this process."""
     wall_ms: float
     journal: float
-    """Bytes."""
+    """Bytes; `log` is of the `.eval` file."""
     log: float
-    """Bytes of the `.eval` file."""
 
 
 @solver
@@ -76,8 +90,7 @@ def five_calls() -> Solver:
 def once(worker: Model, log_dir: Path, questions: int, arm: str) -> Cost:
     """Run some questions; return what a call cost."""
     journalled, raw = ARMS[arm]
-    head = Head("cost", "practice-integer", "five-calls", "rehearsal", "none", "0" * 64)
-    journal = TaskJournal(log_dir, head) if journalled else None
+    journal = TaskJournal(log_dir, HEAD) if journalled else None
     with standing_at(Place(log_dir, journal=journal)):
         solving = five_calls()
     asked = SUITES["practice-integer"].load("eval")[:questions]
@@ -120,11 +133,22 @@ def measure(title: str, make: Callable[[], Model], questions: int, rounds: int) 
         print(_line(arm, found))
 
 
+def lines_alone(calls: int = 5000) -> None:
+    """Print what it takes to write the two lines of a call, without a run around them."""
+    with tempfile.TemporaryDirectory() as scratch:
+        journal = open_journal(Path(scratch), HEAD)
+        began = time.process_time()
+        for _ in range(calls):
+            journal.outcome(journal.intent(INTENT), OUTCOME)
+        used = time.process_time() - began
+        journal.close()
+    print(f"the journal's two lines of a call, alone: {1000 * used / calls:.3f} ms of processor")
+
+
 def _line(arm: str, found: Mapping[str, list[Cost]]) -> str:
     costs = found[arm]
-    more = statistics.median(
-        one.cpu_ms - bare.cpu_ms for one, bare in zip(costs, found["neither"], strict=True)
-    )
+    pairs = zip(costs, found["neither"], strict=True)
+    more = statistics.median(one.cpu_ms - bare.cpu_ms for one, bare in pairs)
     cpu = statistics.median(one.cpu_ms for one in costs)
     speed = statistics.median(1000 / one.wall_ms for one in costs)
     sizes = f"{costs[-1].journal:>11,.0f}{costs[-1].log:>9,.0f}"
@@ -150,7 +174,7 @@ def server() -> Generator[str]:
 
 def main() -> None:
     """Measure both kinds of workers."""
-    parser = argparse.ArgumentParser(description="What the records of a call cost a run.")
+    parser = argparse.ArgumentParser()
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -160,6 +184,7 @@ def main() -> None:
             print(provider.openai, flush=True)
             while True:
                 time.sleep(60)
+    lines_alone()
     rehearsing = read_pool("rehearsal").worker(WORKER)
     measure("rehearsal", lambda: slot_model(rehearsing), asked.questions, asked.rounds)
     with server() as url:
@@ -167,10 +192,8 @@ def main() -> None:
 
 
 def _openai(url: str) -> Model:
-    config = GenerateConfig(max_tokens=1024, max_connections=8)
-    return get_model(
-        "openai/gpt-5-mini", base_url=url, api_key="test", config=config, memoize=False
-    )
+    config = GenerateConfig(max_tokens=1024)
+    return get_model("openai/gpt-5", base_url=url, api_key="test", config=config, memoize=False)
 
 
 if __name__ == "__main__":
