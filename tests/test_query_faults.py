@@ -8,10 +8,22 @@ from providers import CLIENTS_WARN
 
 from harness.ledger.detail_text import query_text
 from harness.ledger.details import Wanted, details
+from harness.ledger.events import seconds_between
 from harness.ledger.export import export
+from harness.ledger.journal import read_lines
 from harness.ledger.sql import ask
 
 pytestmark = CLIENTS_WARN
+
+
+def test_a_second_try_took_from_its_own_beginning_to_the_end_of_the_call(retried: Left) -> None:
+    journals = retried.folder.glob("**/ledger/*/*.jsonl")
+    lines = [line for path in journals for line in read_lines(path)]
+    ends = {line["call"]: str(line["at"]) for line in lines if line["kind"] == "outcome"}
+    second = [row for row in retried.rows if row.attempt == 2]
+    assert len(second) == 3
+    for row in second:
+        assert row.latency_s == seconds_between(row.started, ends[row.call])
 
 
 def test_refused_tries_are_retries_that_cost_nothing(retried: Left, tmp_path: Path) -> None:

@@ -10,13 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from harness.errors import UserError
-from harness.ledger.events import CallEvent
+from harness.ledger.events import CallEvent, seconds_between
 from harness.ledger.gather import CallRecord, Gathered, gather
 from harness.ledger.logged import LogRecord, SampleRecord
 from harness.ledger.raw_log import Json
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import Files
-from harness.ledger.writing import Base, after_retry, ended, of_event, tries_within, within, write
+from harness.ledger.writing import (
+    Base,
+    Told,
+    after_retry,
+    ended,
+    of_event,
+    tries_within,
+    within,
+    write,
+)
 from harness.prices import Book, book_from_json, read_book
 
 
@@ -157,8 +166,22 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
             yield write(base, replace(told, attempt=number))
     for told in (*within(last, 0), ended(0, record.outcome, last)):
         number += 1
-        begun = str(record.retries[-1].get("at", "")) if record.retries else told.started
-        yield write(base, replace(told, attempt=number, started=begun))
+        yield write(base, replace(_since_retry(told, record), attempt=number))
+
+
+def _since_retry(told: Told, record: CallRecord) -> Told:
+    """Return an attempt from when the one before it had failed: journals time whole calls."""
+    if not record.retries:
+        return told
+    begun, ended = (
+        str((line or {}).get("at", "")) for line in (record.retries[-1], record.outcome)
+    )
+    if told.latency_s is None or record.outcome is None:
+        return replace(told, started=begun)
+    try:
+        return replace(told, started=begun, latency_s=seconds_between(begun, ended))
+    except ValueError:  # no times; the audit names lines that were changed
+        return replace(told, started=begun, latency_s=None)
 
 
 def _base_of_call(found: Merged, call: str, record: CallRecord, seen: list[Seen]) -> Base:

@@ -83,9 +83,9 @@ def _longest(times: dict[int, float], workflow: Workflow) -> float:
 
 
 def _span_seconds(rows: Sequence[LedgerRow]) -> float | None:
-    """Return the time from the first attempt's beginning to the last one's end."""
-    if len(rows) == 1:
-        return rows[0].latency_s
+    """Return the time from the first attempt's beginning to the last one's end; None if unknown."""
+    if len(rows) == 1 or rows[-1].latency_s is None:
+        return rows[-1].latency_s
     begun = [datetime.fromisoformat(row.started) for row in rows]
     ended = [
         (one - begun[0]).total_seconds() + row.latency_s
@@ -93,4 +93,4 @@ def _span_seconds(rows: Sequence[LedgerRow]) -> float | None:
         if row.latency_s is not None
     ]
     first = min((one - begun[0]).total_seconds() for one in begun)
-    return max(ended) - first if ended else None
+    return max(ended) - first
