@@ -87,15 +87,20 @@ def system_totals(sitting: Sitting) -> SystemTotals:
 def _paid(sitting: Sitting, scope: Scope, phase: Phase) -> Paid:
     """Return what left a purse; by the logs for runs that are older than journals.
 
-    A call that failed without saying whether it was billed has no upper bound there.
+    A call that failed without saying whether it was billed has no upper bound there. Journals that
+    have less than the logs are not all here, so what was paid has no upper bound either.
     """
     if sitting.facts.label != "live":
         return Paid()
-    if sitting.paid is not None:
-        return sitting.paid.get(scope, Paid())
     kinds = ((kind, tally) for kind, tally in sitting.spend.items() if kind.phase == phase)
     billed = total(tally for kind, tally in kinds if kind.billable)
-    return Paid(billed.usd, billed.billed, billed.unbilled - billed.unpriced, billed.unpriced)
+    if sitting.paid is None:
+        failed = billed.unbilled - billed.unpriced
+        return Paid(billed.usd, billed.billed, failed, billed.unpriced)
+    paid = sitting.paid.get(scope, Paid())
+    if billed.usd <= paid.low:
+        return paid
+    return Paid(billed.usd, None, paid.unknown, paid.unpriced)  # a journal is gone
 
 
 def _replayed(sitting: Sitting) -> bool:

@@ -57,7 +57,7 @@ def test_what_nothing_bounds_has_no_upper_end(tmp_path: Path) -> None:
 
 
 def test_calls_that_all_ended_are_paid_exactly_and_graders_apart(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage", journal=1, ask_grader=True)
+    sit(tmp_path / "logs", "single:sage", journal=1, ask_grader=True, limit=2)
     made = open_journal(tmp_path / "logs", HEAD)
     for scope in ("inference", "inference", "scoring"):
         call = made.intent(intent_of(scope=scope))
@@ -66,7 +66,7 @@ def test_calls_that_all_ended_are_paid_exactly_and_graders_apart(tmp_path: Path)
     made.outcome(refused, Outcome(event=None, usage=None, error="RateLimitError", http_status=429))
     made.close()
     row = row_of(report(tmp_path).rows, "single:sage")
-    assert row.usd_paid_per_query == row.usd_paid_low == row.usd_paid_high == 2 * CALL / 4
+    assert row.usd_paid_per_query == row.usd_paid_low == row.usd_paid_high == CALL
     assert row.usd_scoring_per_query is not None
     assert row.usd_scoring_per_query > 0
     assert "grading by models, in no column: USD" in row.notes

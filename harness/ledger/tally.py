@@ -4,7 +4,7 @@ A sum says how much of it is known and how many calls it lacks; whoever shows it
 part that is missing makes it unknown (harness/totals.py).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -152,10 +152,30 @@ class QueryTotals:
     """At list price, as if nothing had been cached."""
 
 
+def last_tries(calls: Iterable[tuple[CallEvent, Money]]) -> Sequence[tuple[CallEvent, Money]]:
+    """Return calls without the tries over HTTP that failed and were followed by another.
+
+    A comparison cannot count on a provider's failures; what they may have cost is in what was paid.
+    Inspect writes an event for every try, all in the span of the call.
+    """
+    every = list(calls)
+    if not any(call.error for call, _ in every):
+        return every  # as nearly always
+    last: dict[tuple[str, str, str], str] = {}
+    for call, _ in every:
+        if call.span and (not call.error or (call.span, call.role, call.model) not in last):
+            last[call.span, call.role, call.model] = call.id
+    return [
+        (call, money)
+        for call, money in every
+        if not call.error or not call.span or last[call.span, call.role, call.model] == call.id
+    ]
+
+
 def query_totals(calls: Iterable[tuple[CallEvent, Money]]) -> QueryTotals:
     """Add up the calls that answered one question; those that grade are left out."""
     workers, conductor = Tally(), Tally()
-    for call, money in calls:
+    for call, money in last_tries(calls):
         if call.phase == "solve":
             (conductor if call.role == CONDUCTOR else workers).add(call, money)
     whole = workers.plus(conductor) if conductor.calls else workers
