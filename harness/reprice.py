@@ -104,7 +104,7 @@ def show_repriced(rows: Sequence[Repriced]) -> str:
 
 def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
     """Write the rows as JSON, decimals as strings; UserError where the file is there already."""
-    path = out / NAME
+    path = free_place(out)
     out.mkdir(parents=True, exist_ok=True)
     found = [{**asdict(row), "ratio": row.ratio} for row in rows]
     text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False, default=plain)
@@ -114,6 +114,15 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
     except FileExistsError:
         raise UserError(f"{path} is there already: give another --out.") from None
     return path
+
+
+def free_place(out: Path) -> Path:
+    """Return the file to write; UserError where it, or something else, is in the way."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is no directory: give another --out.")
+    if (out / NAME).exists():
+        raise UserError(f"{out / NAME} is there already: give another --out.")
+    return out / NAME
 
 
 def _is_free(row: LedgerRow) -> bool:

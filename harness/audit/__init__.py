@@ -9,7 +9,7 @@ Reading order: `invariants.py` (what is promised), `evidence.py` (one sitting), 
 is (harness/ledger/), what a provider's bill says (harness/invoices/).
 """
 
-from harness.audit.as_json import as_json
+from harness.audit.as_json import as_json, is_audit
 from harness.audit.as_text import as_text
 from harness.audit.invariants import INVARIANTS
 from harness.audit.result import Checked, Fault, Verdict
@@ -24,4 +24,5 @@ __all__ = [
     "as_json",
     "as_text",
     "audit",
+    "is_audit",
 ]

@@ -1,7 +1,9 @@
 """An audit as JSON that has one form: sorted keys, money as strings, no time and no path of now."""
 
+import json
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from harness.audit.evidence import NAMES, Tokens
 from harness.audit.run import Audit
@@ -21,6 +23,15 @@ def as_json(audit: Audit) -> bytes:
         "invariants": [asdict(verdict) for verdict in audit.verdicts],
     }
     return canonical(data) + b"\n"
+
+
+def is_audit(path: Path) -> bool:
+    """Say whether a file is what an audit wrote, and may be replaced by the next one."""
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
 
 
 def _table(table: Table) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """An audit as lines for a terminal: the reconciliation, then the verdicts, then the faults."""
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from harness.audit.evidence import NOTHING, Tokens, minus
 from harness.audit.result import Verdict
@@ -10,6 +12,10 @@ from harness.ledger.row import plain
 
 SHOWN = 10
 """Faults of one invariant that are printed; the JSON has all of them."""
+
+WIDTH = 120
+"""Columns of a line; a name without a space, of a file say, stays whole."""
+AS_IT_IS: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 COUNTS = (
     ("intents", "calls written down before they went out (journals)"),
@@ -24,6 +30,12 @@ COUNTS = (
     ("events", "model events in logs"),
     ("without event", "attempts that no log has"),
     ("without journal", "attempts that no journal has"),
+)
+PAID = (
+    "US dollars. Only live dollars were paid; recorded and rehearsal ones are what it would cost.\n"
+    "at least, at most: bounds where nobody knows whether an attempt was billed. at list price:\n"
+    "as if nothing had been cached. Cached tokens, read or written, are not in input; reasoning\n"
+    "is in output."
 )
 RECORDS = {
     "ledger": "ledger",
@@ -56,9 +68,10 @@ def _reconciliation(table: Table) -> Iterator[str]:
         if name != "ledger" and minus(ledger, tokens) == NOTHING:
             yield "  equal to the ledger"
     yield ""
-    yield f"{'dollars':<26}{'at the book':>18}{'from':>18}{'to':>18}{'at list price':>18}"
+    yield f"{'dollars':<26}{'at the book':>18}{'at least':>18}{'at most':>18}{'at list price':>18}"
     for name, dollars in sorted(table.dollars.items()):
         yield from _dollars_lines(name, dollars)
+    yield PAID
 
 
 def _tokens_line(title: str, tokens: Tokens) -> str:
@@ -80,7 +93,8 @@ def _dollars_lines(name: str, dollars: Dollars) -> Iterator[str]:
 def _verdicts(audit: Audit) -> Iterator[str]:
     yield "INVARIANTS" + (" (strict)" if audit.strict else "")
     for verdict in audit.verdicts:
-        yield f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
+        said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
+        yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 20, **AS_IT_IS)
         yield from (f"{'':<20}{reason} ({often:,})" for reason, often in verdict.reasons)
     failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
     yield ""
@@ -97,6 +111,7 @@ def _faults(audit: Audit) -> Iterator[str]:
 
 def _some(verdict: Verdict) -> Iterator[str]:
     for fault in verdict.faults[:SHOWN]:
-        yield f"  {fault.task}, {fault.where}: {fault.said}"
+        said = f"  {fault.task}, {fault.where}: {fault.said}"
+        yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
     if len(verdict.faults) > SHOWN:
         yield f"  and {len(verdict.faults) - SHOWN:,} more; --json FILE has all of them"

@@ -7,11 +7,12 @@ from typing import Any
 
 def audit_command(args: argparse.Namespace) -> int:
     """Check fourteen invariants of a run's money, from its files alone; exit 1 when one fails."""
-    if args.query or args.system or args.epoch is not None:
+    if args.query is not None or args.system or args.epoch is not None:
         print(_query(args))
         return 0
     from harness.audit import as_json, as_text, audit
 
+    _refuse(args)
     bills = list(_bills(args))
     found = audit(args.dir, strict=args.strict, bills=[checked for checked, _ in bills])
     print(as_text(found))
@@ -22,6 +23,21 @@ def audit_command(args: argparse.Namespace) -> int:
     return 0 if found.ok else 1
 
 
+def _refuse(args: argparse.Namespace) -> None:
+    """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
+    from harness.audit import is_audit
+    from harness.errors import UserError
+
+    bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
+    if not args.invoice and any((*bill, args.tolerance_usd)):
+        raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
+    path = args.json
+    if path is not None and not path.parent.is_dir():
+        raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
+    if path is not None and path.exists() and not is_audit(path):
+        raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
+
+
 def _query(args: argparse.Namespace) -> str:
     """Return one question in full: each step's calls, tokens and dollars, the verdict and why."""
     from harness.errors import UserError
@@ -29,7 +45,7 @@ def _query(args: argparse.Namespace) -> str:
     from harness.ledger.details import Wanted
 
     if not args.query:
-        raise UserError("--system and --epoch go with --query: name a question, too.")
+        raise UserError("--query, --system and --epoch show one question: name a question's id.")
     if args.strict or args.invoice or args.json:
         raise UserError("--query shows one question and audits nothing: leave the rest out.")
     return query_text(args.dir, Wanted(args.query, args.system, args.epoch))

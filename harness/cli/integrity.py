@@ -65,6 +65,8 @@ def _sign(args: argparse.Namespace) -> int:
     from harness.integrity.tampering import verify
 
     found = verify(args.dir)
+    if found and found[0].kind == "absent":
+        raise UserError(f"There is no manifest in {args.dir}; `podium manifest write` makes one.")
     if found:
         raise UserError(f"{found[0]}: what does not hold is not signed; write the manifest first.")
     print(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")

@@ -17,9 +17,11 @@ def reprice_command(args: argparse.Namespace) -> int:
     """Show what the runs of a directory would have cost at another price book."""
     from harness.ledger.sitting_files import sittings_below
     from harness.prices import read_book
-    from harness.reprice import repriced, show_repriced, write_repriced
+    from harness.reprice import free_place, repriced, show_repriced, write_repriced
 
     book = read_book(args.book)
+    if args.out:
+        free_place(args.out)
     found = [repriced(files, book) for files in sittings_below(args.dir)]
     rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
     print(show_repriced(rows))

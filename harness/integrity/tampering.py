@@ -4,6 +4,7 @@ Proved is integrity: that the files are those of the manifest. Not proved is wha
 whoever may write the directory can write all of it anew, manifest included.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,9 @@ from harness.ledger.chain import read_chain
 
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 
+HEX = re.compile(r"[0-9a-fA-F]{64}")
 LIMITS = (
-    "whoever can write this directory can write all of it anew, manifest included: only a root "
+    "whoever can write this directory can write all of it anew, manifest included: only a root\n  "
     "that was published earlier, or a signature by a key you know, shows that",
     "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
     "that no call was made outside podium",
@@ -50,6 +52,8 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
         shared: only a part of the run is here: files may lack, samples may be redacted as long as
             they keep the digests of the originals.
     """
+    if published and not HEX.fullmatch(published):
+        raise UserError(f"{published!r} is no root: a root is 64 hex digits.")
     path = log_dir / FILE
     if not path.exists():
         return (Finding("absent", FILE, "", "there is none; `podium manifest write` makes one"),)

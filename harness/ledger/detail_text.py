@@ -38,7 +38,8 @@ def detail_text(detail: QueryDetail) -> str:
 
 def _head(row: QueryRow) -> Iterator[str]:
     purpose = "" if row.purpose == "eval" else f", {row.purpose}"
-    yield f"{row.suite}/{row.question}, epoch {row.epoch}: {row.system} ({row.label}{purpose})"
+    name, system = f"{row.suite or 'no suite'}/{row.question}", row.system or "no system"
+    yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'no label'}{purpose})"
     more = ((row.retries, "retries"), (row.failed, "failed attempts"))
     more = (*more, (row.cached_calls, "from the local cache"))
     said = "".join(f", {count} {name}" for count, name in more if count)
@@ -51,7 +52,8 @@ def _head(row: QueryRow) -> Iterator[str]:
         f"cached {_or(row.cache_read)}; orchestration {_or(row.orchestration)}"
     )
     unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
-    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}"
+    paid = "" if row.label == "live" else " (would be; nothing was paid)"
+    yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}{paid}"
     if row.grader_calls:
         yield f"  scoring {_usd(row.usd_scoring)} in {row.grader_calls} calls"
     if row.discarded_calls:

@@ -24,7 +24,11 @@ from harness.records import CONDUCTOR
 from harness.workflow import Step
 
 NOTHING: tuple[None, Json] = (None, {})
-FIRST = 160
+Known = dict[str, set[tuple[str, str]]]
+"""Who was asked each question: suites and systems."""
+WHO = 3
+"""Of them an error names at most."""
+FIRST = 100
 """Characters of a reply that are shown."""
 
 
@@ -71,7 +75,7 @@ class QueryDetail:
 
 def details(folder: Path, wanted: Wanted) -> list[QueryDetail]:
     """Return the queries that fit, sorted; UserError with near matches when there is none."""
-    known: set[str] = set()
+    known: Known = {}
     found: list[QueryDetail] = []
     for files in sittings_below(folder):
         found.extend(_of_sitting(files, wanted, known))
@@ -80,15 +84,17 @@ def details(folder: Path, wanted: Wanted) -> list[QueryDetail]:
     return sorted(found, key=lambda one: (one.row.suite, one.row.question, one.row.system))
 
 
-def _of_sitting(files: Files, wanted: Wanted, known: set[str]) -> Iterator[QueryDetail]:
+def _of_sitting(files: Files, wanted: Wanted, known: Known) -> Iterator[QueryDetail]:
     """Yield the queries of one sitting that fit; `known` collects every question."""
     samples: dict[tuple[str, int], tuple[Answered, Json]] = {}
     here = not files.logs
     for path in reversed(files.logs):
         with open_log(path) as log:
             asked = _asked(log)
-            suite = exam_of(log.header).suite
-            known.update(asked)
+            exam = exam_of(log.header)
+            suite = exam.suite
+            for one in asked:
+                known.setdefault(one, set()).add((suite, exam.system))
             if not any(wanted.fits(suite, one) for one in asked):
                 continue
             here = True
@@ -177,14 +183,21 @@ def _said(content: object, sample: Json) -> str:
     return " ".join(attached(text, sample) for text in texts if text)
 
 
-def _unknown(wanted: Wanted, known: set[str]) -> str:
-    near = get_close_matches(wanted.question.rpartition("/")[2], sorted(known), n=3, cutoff=0.5)
+def _unknown(wanted: Wanted, known: Known) -> str:
+    name = wanted.question if wanted.question in known else wanted.question.rpartition("/")[2]
+    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
     if not known:
         return f"No log here has a question {wanted.question!r}; name the directory of its run."
-    if wanted.question.rpartition("/")[2] in known:
-        return (
-            f"Question {wanted.question!r} was asked, but not by that system, suite or epoch; "
-            "leave out --system and --epoch to see who sat it."
-        )
+    if name in known:
+        sat = sorted(known[name])
+        who = ", ".join(f"{suite}/{name} by {system}" for suite, system in sat[:WHO])
+        more = f" and {len(sat) - WHO} more" if len(sat) > WHO else ""
+        return f"Nobody was asked {_wanted(wanted)}; here is {who}{more}."
     said = f"near: {', '.join(near)}" if near else f"for example {min(known)}"
     return f"There is no question {wanted.question!r} here ({said})."
+
+
+def _wanted(wanted: Wanted) -> str:
+    system = f" by {wanted.system}" if wanted.system else ""
+    epoch = "" if wanted.epoch is None else f" in epoch {wanted.epoch}"
+    return f"{wanted.question!r}{system}{epoch}"

@@ -7,6 +7,7 @@ escaped, and never interpreted.
 import csv
 import html
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from importlib import import_module
@@ -126,6 +127,8 @@ HTML = (
     '<!doctype html>\n<meta charset="utf-8">\n<title>podium: queries</title>\n'
     "<table border=1>\n<tr>{head}</tr>\n"
 )
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SUFFIX = {"otel": "otel.jsonl"}
 """Of a file's name, where it is not the format's."""
 WHOLE = ("parquet", "csv", "jsonl")
@@ -148,8 +151,18 @@ class _Line:
 
 def _csv_line(row: Row) -> str:
     line = _Line()
-    csv.writer(line, lineterminator="\n").writerow(row.values())
+    csv.writer(line, lineterminator="\n").writerow(map(spreadsheet_safe, row.values()))
     return line.text
+
+
+def spreadsheet_safe(value: Any) -> Any:
+    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote before it.
+
+    Texts come from models. Numbers stay as they are, decimals as text among them.
+    """
+    if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 def _md_line(row: Row) -> str:

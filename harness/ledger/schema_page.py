@@ -32,6 +32,11 @@ from `usd_low` to `usd_high` where `n_unknown` is not 0.
 Tokens and `usd_list` of a query count each call once, by its last attempt; `usd` and its bounds
 count every attempt, so what failed on the way is there.
 
+## CSV
+
+A text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return, and is no number, has a
+`'` before it, so that no spreadsheet computes what a model wrote. Other formats have it as it was.
+
 ## Scopes
 
 `inference`, `scoring`, `training` and `serving` are never added up: filter `calls` by `scope`.

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 
 from harness.errors import UserError
-from harness.ledger.formats import shortest
+from harness.ledger.formats import shortest, spreadsheet_safe
 from harness.ledger.on_the_fly import exported_tables
 
 dataset: Any = import_module("pyarrow.dataset")  # it has no types
@@ -89,7 +89,7 @@ def _rows(answer: Any, views: Mapping[str, Path]) -> Iterator[tuple[Any, ...]]:
 def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
     first = " ".join(str(error).split("\n\n")[0].split())
     known = " and ".join(views)
-    return UserError(f"{first.rstrip('.')}. Views: {known}; `DESCRIBE calls` lists columns.")
+    return UserError(f"{first.rstrip('.!?')}. Views: {known}; `DESCRIBE calls` lists columns.")
 
 
 def as_text(result: Result, most: int = MOST) -> Iterator[str]:
@@ -116,11 +116,11 @@ def as_text(result: Result, most: int = MOST) -> Iterator[str]:
 
 
 def as_csv(result: Result) -> Iterator[str]:
-    """Yield the lines of a CSV file; NULL is empty."""
+    """Yield the lines of a CSV file; NULL is empty, and no text is a spreadsheet's formula."""
     line: list[str] = []
     writer = csv.writer(_To(line.append), lineterminator="")
     for row in chain([result.names], result.rows):
-        writer.writerow(row)
+        writer.writerow(map(spreadsheet_safe, row))
         yield line.pop()
 
 
