@@ -11,7 +11,7 @@ from providers import Act, failing, rate_limited, stalling
 from harness.sittings import read_sittings
 from harness.totals import SystemTotals, system_totals
 
-TWO_SHORT_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 2"
+TWO_SHORT_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 8"
 
 
 def totals(folder: Path) -> SystemTotals:
