@@ -110,3 +110,19 @@ def test_reprice_refuses_a_place_that_is_taken_before_it_reads_a_log(
 
 def test_a_root_that_is_none_is_refused(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "64 hex digits" in refused(["manifest", "verify", str(logs), "--root", "zz"], capsys)
+
+
+def test_past_runs_to_go_by_are_refused_where_money_would_be_spent(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "--suite", "practice-integer", "--log-dir", str(tmp_path / "new")]
+    assert "--dry-run" in refused([*words, "--like", str(logs)], capsys)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_price_book_without_its_day_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.toml").touch()
+    words = ["prices", "list", str(tmp_path / "empty.toml")]
+    assert "it lacks 'date'" in refused(words, capsys)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.parts import catalogue, controls
+from harness.errors import UserError
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -31,6 +32,8 @@ def run_command(args: argparse.Namespace) -> int:
         time_scale=args.time_scale,
         display=args.display,
     )
+    if args.like and not args.dry_run:
+        raise UserError("--like goes with --dry-run: add it, or leave --like out.")
     parts = catalogue()
     if said := without_prompt(chosen_suites(request, parts), request.prompt):
         print(said)

@@ -31,7 +31,7 @@ def _lines(found: Estimate) -> Iterator[str]:
     yield columns(COLUMNS, [*(_row(line) for line in found.lines), _total(found)])
     yield ""
     yield (
-        f"Prices: {found.book}. usd is expected; at most: every prompt byte a token, every reply "
+        f"Prices: {found.book}. usd is expected; at most: every prompt byte a token, every reply\n"
         "as long as max_tokens lets it be; HTTP retries come on top."
     )
     if found.label != "live":

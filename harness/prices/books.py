@@ -77,7 +77,9 @@ def parse_book(content: bytes, path: Path) -> Book:
             retrieved=str(data.get("retrieved", "")),
         )
         _refuse_too_early(book)
-    except (KeyError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except KeyError as error:
+        raise UserError(f"Price book {path} is malformed: it lacks {error}.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(
             f"Price book {path} is malformed: {type(error).__name__}: {error}."
         ) from error
