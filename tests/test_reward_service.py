@@ -65,6 +65,11 @@ def test_score_gives_one_outcome_per_item_in_order(url: str) -> None:
         "cache_read": 0,
         "cache_write": 0,
         "reasoning": None,
+        "orchestration_in": 0,
+        "orchestration_in_cached": 0,
+        "orchestration_out": 0,
+        "cache_write_1h": 0,
+        "total_reported": None,
     }
     assert unread["components"] == {"correct": 0.0, "parsed": 0.0}
 

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from inspect_ai.log import EvalSample, list_eval_logs, read_eval_log
-from inspect_ai.model import get_model
+from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import TaskState
 from toy import Toy
 
+from harness.ledger.asking import Request, asking
 from harness.records import GRADER, Grade, Question
+from harness.spend import SPEND
 from harness.suite import OFFICIAL, Prompt, Split
 
 
@@ -55,9 +57,11 @@ class JudgedToy(Toy):
         return True
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        said = await get_model(role=GRADER).generate(
-            f"Judge {question.id} : {state.output.completion}"
-        )
+        judge = get_model(role=GRADER)
+        prompt = ChatMessageUser(content=f"Judge {question.id} : {state.output.completion}")
+        request = Request(GRADER, judge, [prompt], price_ref=str(judge))
+        async with asking(request, SPEND.get()) as call:
+            said = call.output = await judge.generate([prompt])
         return Grade(float(said.completion == "7"), said.completion)
 
 
