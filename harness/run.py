@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from harness.asked import read_request
 from harness.boxes import Boxes, chosen_box, opened
 from harness.compose import (
     BEST_SINGLE,
@@ -16,10 +17,7 @@ from harness.compose import (
     SINGLE,
     Catalogue,
     Request,
-    chosen_suites,
-    chosen_systems,
     entry,
-    refuse_unready,
 )
 from harness.eval_set import Outcome, answered
 from harness.experiment import (
@@ -28,23 +26,18 @@ from harness.experiment import (
     check_experiment,
     locked,
     open_experiment,
-    read_experiment,
     task_name,
 )
-from harness.extent import Extent, InPrompts, extent, prompts
 from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
-from harness.judges import refuse_judged_plans, refuse_unjudged
 from harness.ledger.spending import Standing, standing
-from harness.pool_file import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.recordings import recordings, refuse_unrecorded
+from harness.pool_file import PoolSpec
 from harness.records import Question
 from harness.regrade import regrade_dir
 from harness.rejudge import judge_dir_again
 from harness.selection import choose_in_hindsight, choose_on_train, single_entries
 from harness.spend import Spend
-from harness.suite import Suite, prompt_of
+from harness.suite import Suite
 from harness.task import pick
 
 ON_BEST = ("self-consistency", BEST_SINGLE)
@@ -57,33 +50,19 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     Raises UserError, before the first call and before anything is written, for everything that can
     be known to fail.
     """
-    spec = read_pool(request.pool)
-    book = read_book(spec.prices)
-    named = chosen_suites(request, catalogue)
-    systems = chosen_systems(request, catalogue, spec)
-    refuse_unready(spec, book, systems)
-    stored = read_experiment(request.log_dir)
-    ways = prompts(request, stored, named)
-    catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
-    suites = chosen_suites(request, catalogue)
-    scope = extent(request, stored, suites)
-    for suite in suites:
-        questions = pick(suite, scope.split, scope.limit)
-        refuse_unrecorded(spec, questions, scope.epochs[suite.name], suite)
-        refuse_unjudged(suite, questions, spec)
-        if ORACLE in systems:
-            refuse_judged_plans(suite, questions)
-    exams = [*suites, *_earlier(stored, suites, catalogue)]
+    asked = read_request(request, catalogue)
+    suites, stored = asked.suites, asked.stored
+    exams = [*suites, *_earlier(stored, suites, asked.catalogue)]
     wanted = request.box or (stored.box if stored else None)
-    name = _box_name(wanted, exams, catalogue.boxes, spec)
+    name = _box_name(wanted, exams, catalogue.boxes, asked.spec)
     with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
         images = box.image_ids if box else {}
-        asked = replace(experiment_of(scope, spec, book, suites), box=name, images=images)
-        check_experiment(request.log_dir, asked)
+        named = replace(asked.experiment, box=name, images=images)
+        check_experiment(request.log_dir, named)
         with locked(request.log_dir), manifested(request.log_dir):
-            experiment = open_experiment(request.log_dir, asked)
-            job = Job(request, catalogue, controls, spec, book, box)
-            return _run(job, suites, systems, experiment)
+            experiment = open_experiment(request.log_dir, named)
+            job = Job(request, asked.catalogue, controls, asked.spec, asked.book, box)
+            return _run(job, suites, asked.systems, experiment)
 
 
 def _run(
@@ -110,28 +89,6 @@ def _meter(job: Job) -> Spend:
     limit = job.request.max_usd
     already = standing(job.request.log_dir, job.book) if limit else Standing()
     return Spend(job.book, limit, already.usd, unbounded=already.unbounded)
-
-
-def experiment_of(
-    scope: Extent, spec: PoolSpec, book: Book, suites: Sequence[Suite[Any]]
-) -> Experiment:
-    """Return the experiment that a request names, without entries, box and images."""
-    return Experiment(
-        pool=spec.name,
-        pool_sha256=spec.sha256,
-        recordings=recordings(spec),
-        book_sha256=book.sha256,
-        seed=scope.seed,
-        split=scope.split,
-        box=None,
-        time_scale=scope.time_scale,
-        limit=scope.limit,
-        epochs=scope.epochs,
-        suite_versions={suite.name: suite.version for suite in suites},
-        data_revisions={suite.name: suite.data_revision for suite in suites},
-        prompts={suite.name: prompt_of(suite) for suite in suites},
-        entries=(),
-    )
 
 
 def _earlier(

@@ -12,29 +12,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from harness.compose import (
-    ORACLE,
-    Catalogue,
-    Request,
-    chosen_suites,
-    chosen_systems,
-)
+from harness.asked import read_request
+from harness.compose import Catalogue, Request
 from harness.errors import UserError
 from harness.estimate.cost import Estimator, Take, mean_of
 from harness.estimate.past import Past, p95, read_past
 from harness.estimate.plans import CountedCall, Unplannable, counted_all, worst_case
 from harness.estimate.work import Pair, Work, works
-from harness.experiment import Entry, check_experiment, read_experiment
-from harness.extent import InPrompts, extent, prompts
+from harness.experiment import Entry, check_experiment
 from harness.job import Controls, Job
-from harness.judges import judged_among, refuse_judged_plans, refuse_unjudged
+from harness.judges import judged_among
 from harness.ledger.spending import spent
-from harness.pool_file import PoolSpec, read_pool
-from harness.prices import read_book
-from harness.recordings import refuse_unrecorded
-from harness.run import experiment_of
+from harness.pool_file import PoolSpec
 from harness.solver import Place, standing_at, system_of
-from harness.task import pick
 
 JUDGING = "grader"
 
@@ -82,29 +72,17 @@ def estimate(
     request: Request, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
 ) -> Estimate:
     """Return what a request will take; UserError where `podium run` would refuse it."""
-    spec = read_pool(request.pool)
-    book = read_book(spec.prices)
-    stored = read_experiment(request.log_dir)
-    ways = prompts(request, stored, chosen_suites(request, catalogue))
-    catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
-    suites = chosen_suites(request, catalogue)
-    systems = chosen_systems(request, catalogue, spec)
-    scope = extent(request, stored, suites)
-    for suite in suites:
-        questions = pick(suite, scope.split, scope.limit)
-        refuse_unrecorded(spec, questions, scope.epochs[suite.name], suite)
-        refuse_unjudged(suite, questions, spec)
-        if ORACLE in systems:
-            refuse_judged_plans(suite, questions)
+    asked = read_request(request, catalogue, ready=False)
+    spec, book = asked.spec, asked.book
     for folder in like:
         if not folder.is_dir():
             raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
-    experiment = check_experiment(request.log_dir, experiment_of(scope, spec, book, suites))
-    job = Job(request, catalogue, controls, spec, book, None)
+    experiment = check_experiment(request.log_dir, asked.experiment)
+    job = Job(request, asked.catalogue, controls, spec, book, None)
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[Line] = []
-    for work in works(job, suites, systems, experiment):
+    for work in works(job, asked.suites, asked.systems, experiment):
         estimator = Estimator(spec, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))
         if work.purpose == "eval" and work.pairs:

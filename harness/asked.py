@@ -1,0 +1,91 @@
+"""What a run is asked for, read and refused: the same for `podium run` and for its dry run.
+
+Nothing is called or written here. Not here: boxes, and what an experiment's directory already has.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.compose import (
+    ORACLE,
+    Catalogue,
+    Request,
+    chosen_suites,
+    chosen_systems,
+    refuse_unready,
+)
+from harness.experiment import Experiment, read_experiment
+from harness.extent import Extent, InPrompts, extent, prompts
+from harness.judges import refuse_judged_plans, refuse_unjudged
+from harness.pool_file import PoolSpec, read_pool
+from harness.prices import Book, read_book
+from harness.recordings import recordings, refuse_unrecorded
+from harness.suite import Suite, prompt_of
+from harness.task import pick
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with everything that it names."""
+
+    spec: PoolSpec
+    book: Book
+    catalogue: Catalogue
+    """With the suites' questions put as the experiment puts them."""
+    suites: Sequence[Suite[Any]]
+    systems: Sequence[str]
+    scope: Extent
+    stored: Experiment | None
+    """The experiment as its directory has it."""
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that is asked for, without entries, box and images."""
+        return Experiment(
+            pool=self.spec.name,
+            pool_sha256=self.spec.sha256,
+            recordings=recordings(self.spec),
+            book_sha256=self.book.sha256,
+            seed=self.scope.seed,
+            split=self.scope.split,
+            box=None,
+            time_scale=self.scope.time_scale,
+            limit=self.scope.limit,
+            epochs=self.scope.epochs,
+            suite_versions={suite.name: suite.version for suite in self.suites},
+            data_revisions={suite.name: suite.data_revision for suite in self.suites},
+            prompts={suite.name: prompt_of(suite) for suite in self.suites},
+            entries=(),
+        )
+
+
+def read_request(request: Request, catalogue: Catalogue, *, ready: bool = True) -> Asked:
+    """Return what a request names; UserError for what can be known to fail before a call.
+
+    A missing key, server or price is refused only where the run is to be `ready`.
+    """
+    spec = read_pool(request.pool)
+    book = read_book(spec.prices)
+    named = chosen_suites(request, catalogue)
+    systems = chosen_systems(request, catalogue, spec)
+    if ready:
+        refuse_unready(spec, book, systems)
+    stored = read_experiment(request.log_dir)
+    ways = prompts(request, stored, named)
+    catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
+    suites = chosen_suites(request, catalogue)
+    scope = extent(request, stored, suites)
+    asked = Asked(spec, book, catalogue, suites, systems, scope, stored)
+    _refuse_questions(asked)
+    return asked
+
+
+def _refuse_questions(asked: Asked) -> None:
+    """Raise UserError where the pool cannot answer or grade a question that the run covers."""
+    for suite in asked.suites:
+        questions = pick(suite, asked.scope.split, asked.scope.limit)
+        refuse_unrecorded(asked.spec, questions, asked.scope.epochs[suite.name], suite)
+        refuse_unjudged(suite, questions, asked.spec)
+        if ORACLE in asked.systems:
+            refuse_judged_plans(suite, questions)
