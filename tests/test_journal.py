@@ -16,7 +16,15 @@ from toy import PRICES, calls, toy_pool, toy_run
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
 from harness.ledger import spent_in
-from harness.ledger.journal import FOLDER, Head, Intent, Outcome, SampleRef, open_journal
+from harness.ledger.journal import (
+    FOLDER,
+    Head,
+    Intent,
+    Outcome,
+    SampleRef,
+    open_journal,
+    read_lines,
+)
 from harness.ledger.spending import CallLines, calls_of, spent
 from harness.prices import Book, read_book
 from harness.prices.pricing import Price
@@ -58,6 +66,17 @@ def test_the_lines_of_a_call_are_read_together(tmp_path: Path) -> None:
     found = {call.intent["sample"]["question"]: call for call in calls_of(path)}
     assert [len(found[name].retries) for name in ("q1", "q2")] == [2, 0]
     assert [told.billable for told in found["q1"].attempts()] == ["no", "no", "yes"]
+
+
+def test_lines_that_nobody_can_read_are_left_out_and_named(tmp_path: Path) -> None:
+    sat(tmp_path, ["q1: answer", "q2: answer"])
+    (path,) = (tmp_path / FOLDER).glob("*/*.jsonl")
+    written = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*written[:2], b"[1]\n{\n\xff\n", *written[2:], written[-1][:9]]))
+    unreadable: list[int] = []
+    assert len(list(read_lines(path, unreadable))) == len(written)
+    assert unreadable == [3, 4, 5]
+    assert len(list(calls_of(path))) == 2
 
 
 def test_two_processes_write_two_files_and_nobody_overwrites_one(tmp_path: Path) -> None:

@@ -5,11 +5,9 @@ What one row says is harness/ledger/merge.py; which files belong together, sitti
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
-
-import orjson
 
 from harness.ledger.chain import Chain, read_chain
+from harness.ledger.journal import read_lines
 from harness.ledger.logged import LogRecord, read_log
 from harness.ledger.raw_log import Json
 from harness.ledger.sitting_files import Files
@@ -77,14 +75,8 @@ def _read_journal(path: Path, found: Gathered) -> None:
     """Keep a journal's lines; one that is no JSON breaks the chain, which says so."""
     journal = JournalRecord(path, {})
     found.journals.append(journal)
-    *lines, _ = path.read_bytes().split(b"\n")
-    for line in lines:
-        try:
-            entry: Any = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(entry, dict):
-            _keep(journal, cast(Json, entry), found)
+    for entry in read_lines(path):
+        _keep(journal, entry, found)
 
 
 def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:

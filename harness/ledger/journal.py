@@ -13,7 +13,6 @@ billed. Lines:
 """
 
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -24,7 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from harness.errors import UserError
+import orjson
+
 from harness.ledger.row import Cache, Scope, canonical
 from harness.records import Usage
 
@@ -159,22 +159,24 @@ def folder_of(log_dir: Path, task: str) -> Path:
     return log_dir / FOLDER / re.sub(r"[^A-Za-z0-9._-]+", "_", task)
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict[str, Any]]:
     """Yield a journal's lines; a last line that was cut short, by a full disk say, is left out.
 
-    UserError for a file that is no journal. Whether the digests hold is for the audit to say.
+    A whole line that is no JSON object is left out too, and its number goes to `unreadable`: it
+    breaks the chain (harness/ledger/chain.py), which is how an audit knows of it.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
             try:
-                found: object = json.loads(line)
-            except ValueError:
+                found: object = orjson.loads(line)
+            except orjson.JSONDecodeError:
                 found = None
-            if not isinstance(found, dict):
-                raise UserError(f"{path}, line {number}: no line of a journal; restore the file.")
-            yield cast(dict[str, Any], found)
+            if isinstance(found, dict):
+                yield cast(dict[str, Any], found)
+            elif unreadable is not None:
+                unreadable.append(number)
 
 
 def usage_of(line: Mapping[str, Any]) -> Usage | None:

@@ -9,13 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
-
-import orjson
 
 from harness.errors import UserError
 from harness.ledger.billing import Attempted, upper_bound
-from harness.ledger.journal import FOLDER
+from harness.ledger.journal import FOLDER, read_lines
 from harness.ledger.raw_log import Json
 from harness.ledger.spent import spent_in_logs
 from harness.ledger.writing import Told, after_retry, ended
@@ -59,7 +56,7 @@ def calls_of(path: Path) -> Iterator[CallLines]:
     Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
     """
     calls: dict[str, CallLines] = {}
-    for line in _lines(path):
+    for line in read_lines(path):
         kind, call = line.get("kind"), str(line.get("call", ""))
         if kind == "intent":
             calls[call] = CallLines(line)
@@ -68,16 +65,6 @@ def calls_of(path: Path) -> Iterator[CallLines]:
         elif call in calls and kind == "outcome":
             calls[call].outcome = line
     yield from calls.values()
-
-
-def _lines(path: Path) -> Iterator[Json]:
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            found: Any = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(found, dict):
-            yield cast(Json, found)
 
 
 @dataclass(frozen=True, slots=True)
