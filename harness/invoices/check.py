@@ -8,7 +8,7 @@ places of the invoice's amounts. Everything else is wrong.
 from dataclasses import dataclass
 from decimal import Decimal
 
-from harness.invoices.result import Options
+from harness.invoices.result import Kind, Options
 from harness.invoices.sums import Billed, Side
 
 UNITS = {
@@ -28,15 +28,29 @@ class Verdict:
 
     explained: tuple[str, ...]
     wrong: tuple[str, ...]
+    kind: Kind = "difference"
+    """Of what is wrong."""
 
 
-def compare(side: Side, billed: Billed, options: Options, agreeing: frozenset[str]) -> Verdict:
-    """Compare a bucket; `agreeing` are the measures on which all buckets together agree."""
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Both sides of one bucket and model, and how closely they are compared."""
+
+    side: Side
+    billed: Billed
+    options: Options
+    agreeing: frozenset[str]
+    """Measures on which all buckets together agree."""
+
+
+def compare(bucket: Bucket) -> Verdict:
+    """Compare the two sides of a bucket."""
+    side, billed = bucket.side, bucket.billed
     explained: dict[str, None] = {}
     wrong: list[str] = []
     measures = [one for one in billed.said() if one != "usd" or not side.unpriced]
     for measure in measures:
-        why, ok = _measure(measure, side, billed, options, measure in agreeing)
+        why, ok = _measure(measure, bucket)
         if not ok:
             wrong.append(why)
         elif why:
@@ -44,40 +58,40 @@ def compare(side: Side, billed: Billed, options: Options, agreeing: frozenset[st
     if side.unpriced and billed.usd is not None:
         explained[f"dollars not compared: {side.unpriced} calls have no price"] = None
     if not measures:
-        wrong.append("nothing could be compared")
+        return Verdict(tuple(explained), ("nothing could be compared",), "nothing compared")
     return Verdict(tuple(explained), tuple(wrong))
 
 
-def _measure(
-    measure: str, side: Side, billed: Billed, options: Options, agreeing: bool
-) -> tuple[str, bool]:
+def _measure(measure: str, bucket: Bucket) -> tuple[str, bool]:
     """Return what there is to say of one measure, and whether it is all right."""
-    theirs: Number = getattr(billed, measure)
+    side = bucket.side
+    theirs: Number = getattr(bucket.billed, measure)
     ours: Number = getattr(side.known, measure)
     over = theirs - ours
-    slack = _slack(measure, billed, options)
+    slack = _slack(measure, bucket)
     if abs(over) <= slack:
-        return _within(measure, over, billed, options), True
+        return _within(measure, over, bucket), True
     most = side.open.most(measure)
     if side.open.calls and over >= -slack and (most is None or over <= most + slack):
         return _in_flight(side), True
     if measure == "requests" and 0 < over <= side.refused + side.open.calls:
         return f"{side.refused} refused attempts may count as requests", True
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
-    if agreeing and -low - slack <= over <= high + slack:
+    if measure in bucket.agreeing and -low - slack <= over <= high + slack:
         crossed = side.began_here.requests + side.ended_here.requests
         return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
     sides = f"the invoice has {_shown(theirs)}, the ledger {_shown(ours)}"
     return f"{UNITS[measure]}: {sides} ({_shown(over, signed=True)})", False
 
 
-def _slack(measure: str, billed: Billed, options: Options) -> Number:
+def _slack(measure: str, bucket: Bucket) -> Number:
     if measure == "usd":
-        return billed.rounding + options.usd
-    return 0 if measure == "requests" else options.tokens
+        return bucket.billed.rounding + bucket.options.usd
+    return 0 if measure == "requests" else bucket.options.tokens
 
 
-def _within(measure: str, over: Number, billed: Billed, options: Options) -> str:
+def _within(measure: str, over: Number, bucket: Bucket) -> str:
+    billed, options = bucket.billed, bucket.options
     if not over:
         return ""
     if measure != "usd":

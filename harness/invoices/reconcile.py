@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.invoices.bill import LISTED, Key, read_bill
-from harness.invoices.check import compare
+from harness.invoices.check import Bucket, Verdict, compare
 from harness.invoices.counted import LEFT_OUT, Count
 from harness.invoices.lines import Invoice, InvoiceLine, span_text
 from harness.invoices.names import Names
-from harness.invoices.result import Amounts, Fault, Kind, Options, Reconciled, Reconciliation
+from harness.invoices.result import Amounts, Fault, Options, Reconciled, Reconciliation
 from harness.invoices.sums import TOKENS, Billed, Side
 from harness.ledger.row import LedgerRow
 
@@ -84,48 +84,38 @@ def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
 
 def _reconciled(ledger: Count, key: Key, agreeing: frozenset[str]) -> Reconciled:
     side, billed = ledger.sides.get(key), ledger.bill.buckets.get(key)
-    explained: tuple[str, ...] = ()
     if side is not None and billed is not None:
-        verdict = compare(side, billed, ledger.options, agreeing)
-        explained, wrong = verdict.explained, verdict.wrong
+        verdict = compare(Bucket(side, billed, ledger.options, agreeing))
     elif billed is not None:
-        wrong = ("the ledger has no such call",)
+        verdict = Verdict((), ("the ledger has no such call",), "not in the ledger")
     else:
         assert side is not None, "a key comes from one side or the other"
-        explained, wrong = _absent(side, agreeing)
+        verdict = _absent(side, agreeing)
     return Reconciled(
         bucket=span_text(*key[0]),
         model=key[1],
         ledger=side.amounts if side else Amounts(),
         invoice=billed.amounts if billed else Amounts(),
-        explained_by=explained,
-        wrong=wrong,
+        explained_by=verdict.explained,
+        wrong=verdict.wrong,
+        kind=verdict.kind,
     )
 
 
-def _absent(side: Side, agreeing: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _absent(side: Side, agreeing: frozenset[str]) -> Verdict:
     """Say what it means that the invoice has nothing for calls of the ledger."""
     if side.known.requests == 0:
-        return ("nothing was billed for refused calls and calls in flight",), ()
+        return Verdict(("nothing was billed for refused calls and calls in flight",), ())
     if "output" in agreeing and side.known.requests == side.began_here.requests:
-        return ("all its calls ended in the next bucket; all buckets together agree",), ()
-    return (), (f"the invoice has none of {side.known.requests} calls",)
+        said = "all its calls ended in the next bucket; all buckets together agree"
+        return Verdict((said,), ())
+    said = f"the invoice has none of {side.known.requests} calls"
+    return Verdict((), (said,), "not in the invoice")
 
 
 def _bucket_faults(one: Reconciled) -> list[Fault]:
     where = f"{one.bucket} {one.model or 'all models'}"
-    kinds: dict[str, Kind] = {
-        "the ledger has no such call": "not in the ledger",
-        "nothing could be compared": "nothing compared",
-    }
-    return [
-        Fault(
-            kinds.get(said, "not in the invoice" if "has none of" in said else "difference"),
-            where,
-            said,
-        )
-        for said in one.wrong
-    ]
+    return [Fault(one.kind, where, said) for said in one.wrong]
 
 
 def _unmatched_faults(ledger: Count) -> list[Fault]:

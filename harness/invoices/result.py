@@ -65,6 +65,8 @@ class Reconciled:
     """Why the sides may differ, each with its range; empty when they are equal."""
     wrong: tuple[str, ...]
     """Differences that nothing explains."""
+    kind: Kind
+    """Of what is wrong."""
 
     @property
     def ok(self) -> bool:
