@@ -4,14 +4,15 @@ Fugu speaks OpenAI's dialects and puts what its orchestration took among the det
 outside input and output, and billed as they are (console.sakana.ai/pricing, read 2026-11-22).
 Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in each
 reply's metadata, which logs keep; `harness.usage` reads it there. The key is FUGU_API_KEY, the
-address FUGU_BASE_URL, as in Sakana's own examples. Only Fugu Ultra has a price by the token: plain
+address FUGU_BASE_URL, as in Sakana's own examples. Inspect has no public base class for a provider
+that speaks these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only Fugu Ultra has a price by the token: plain
 `fugu` bills the rate of whichever model it chose, so its calls have none and no audit can tell.
 """
 
 from typing import Any
 
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
-from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[reportMissingTypeStubs] - as everything below _providers
+from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[reportMissingTypeStubs] - there is no public base class
     OpenAICompatibleAPI,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo

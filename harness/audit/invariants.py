@@ -38,7 +38,7 @@ INVARIANTS = (
     Invariant(
         "I1",
         "token partition",
-        "A call's parts are the total that its provider reports; reasoning is part of the output.",
+        "A call's parts are the total that its provider reports, and its provider's own counts.",
         token_partition,
     ),
     Invariant(
