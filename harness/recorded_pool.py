@@ -4,16 +4,15 @@ A recorded worker keeps the identity of the live one: its card, generation confi
 knowledge cutoff. Where the logs do not say (a plain Inspect run), it has no price.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from harness.cassette import SourceLabel
 from harness.errors import UserError
 from harness.prices import BOOKS, book_from_json, read_book
-from harness.prices.entries import price_json
+from harness.prices.writing import book_text, toml
 from harness.records import CONDUCTOR, GRADER
 
 NO_PRICES = "none"
@@ -76,23 +75,4 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
     if (BOOKS / f"{book.name}.toml").is_file() and read_book(book.name).sha256 == book.sha256:
         return book.name, {}
     path = cassette.with_name(f"{cassette.stem}.prices.toml")
-    lines = [f"date = {toml(book.date)}", f"source = {toml(book.source)}", "", "[usd_per_mtok]"]
-    for ref, price in sorted(book.prices.items()):
-        lines.append(f"{toml(ref)} = {toml(price_json(price))}")
-    return path.name, {path: "\n".join(lines) + "\n"}
-
-
-def toml(value: Any) -> str:
-    """Return a plain JSON value as TOML, on one line; fields that are None are left out.
-
-    >>> toml({"temperature": 0.6, "stop": ["x"], "seed": None})
-    '{ "temperature" = 0.6, "stop" = ["x"] }'
-    """
-    if isinstance(value, Mapping):
-        items = cast(Mapping[str, Any], value)
-        parts = [f"{toml(key)} = {toml(item)}" for key, item in items.items() if item is not None]
-        return "{ " + ", ".join(parts) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml(item) for item in cast(Sequence[Any], value)) + "]"
-    # A JSON string is a TOML string, except that TOML forbids a raw DEL.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return path.name, {path: book_text(book)}

@@ -14,14 +14,15 @@ from harness.prices import Book, parse_book, read_book
 from harness.prices.changes import compared
 from harness.prices.pricing import Price
 from harness.prices.snapshot import (
+    HEAD,
     PACKAGE,
     Wanted,
-    book_text,
     installed,
     price_on,
     snapshot,
     write_new,
 )
+from harness.prices.writing import book_text
 
 pytest.importorskip("genai_prices")
 
@@ -132,7 +133,7 @@ def test_a_made_book_reads_back_and_says_where_it_is_from() -> None:
     assert "= 0." not in text
     assert notes == ()
     again = Book(book.name, book.date, book.source, book.prices, "", book.retrieved)
-    assert book_text(again) == text
+    assert HEAD + book_text(again) == text
 
 
 def test_a_book_is_never_overwritten(tmp_path: Path) -> None:

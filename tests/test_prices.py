@@ -19,7 +19,7 @@ from harness.prices.changes import changes
 from harness.prices.listing import show_book, show_books
 from harness.prices.on_record import launch_day, record_of
 from harness.prices.pricing import Gpu, Price, Rates, Service, Tier
-from harness.prices.snapshot import book_text
+from harness.prices.writing import book_text
 
 HEAD = 'date = "2026-01-02"\nsource = "made up for tests"\n'
 GOOD = '[usd_per_mtok."acme/sage"]\ninput = "1"\noutput = "2"\n'
@@ -97,6 +97,12 @@ def test_any_price_survives_a_log_and_a_file(
     book = Book("any", "2026-01-02", "tests", {"acme/sage": price}, "")
     assert book_from_json(json.loads(json.dumps(book.as_json()))) == book
     assert parse_book(book_text(book).encode(), Path("any.toml")).prices == book.prices
+
+
+def test_a_book_without_a_price_is_written_as_one() -> None:
+    none = read_book("none")
+    again = parse_book(book_text(none).encode(), Path("none.toml"))
+    assert (again.prices, again.source) == ({}, none.source)
 
 
 def test_a_log_that_is_older_than_the_question_does_not_say_what_evidence_there_is() -> None:

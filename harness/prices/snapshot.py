@@ -15,10 +15,10 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.prices import Book, parse_book
-from harness.prices.entries import RATES, price_json
+from harness.prices.entries import RATES
 from harness.prices.on_record import record_of
 from harness.prices.pricing import Evidence, Price, Rates, Service, Tier
-from harness.recorded_pool import toml
+from harness.prices.writing import book_text
 
 PACKAGE = "genai-prices"
 
@@ -93,7 +93,7 @@ def snapshot(wanted: Wanted, out: Path, today: date) -> tuple[str, tuple[str, ..
     for ref in sorted(set(wanted.models)):
         prices[ref], said = price_on(ref, wanted, source)
         notes += said
-    text = book_text(
+    text = HEAD + book_text(
         Book(
             name=out.stem,
             date=wanted.day.isoformat(),
@@ -149,17 +149,6 @@ def price_on(ref: str, wanted: Wanted, source: Source) -> tuple[Price, tuple[str
     return replace(
         price, services=services.factors, full_rate=services.kept, launched=launched
     ), tuple(notes)
-
-
-def book_text(book: Book) -> str:
-    """Return a book as TOML: one table per model, decimals as strings."""
-    said = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
-    lines = [HEAD, *(f"{name} = {toml(value)}" for name, value in said.items() if value)]
-    for ref, price in sorted(book.prices.items()):
-        fields = price_json(price)
-        lines += ["", f"[usd_per_mtok.{toml(ref)}]"]
-        lines += [f"{name} = {toml(value)}" for name, value in fields.items()]
-    return "\n".join(lines).replace(HEAD + "\n", HEAD) + "\n"
 
 
 def _found(ref: str, source: Source) -> Any:
@@ -229,7 +218,9 @@ def _rates(listed: Mapping[str, Any], start: int) -> Rates:
         reached = [tier.price for tier in getattr(value, "tiers", ()) if tier.start <= start]
         found[name] = reached[-1] if reached else getattr(value, "base", value)
     paid_in, paid_out = found.pop("input"), found.pop("output")
-    return Rates(paid_in or Decimal(0), paid_out or Decimal(0), **found)
+    assert paid_in is not None, "_price refuses a model without it"
+    assert paid_out is not None, "_price refuses a model without it"
+    return Rates(paid_in, paid_out, **found)
 
 
 @dataclass(frozen=True, slots=True)
