@@ -4,7 +4,6 @@ Written beside, then moved into place whole. The same logs, journals and podium 
 What an export.json lists was written here and may be replaced; anything else stays.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Generator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
+from harness.integrity.inventory import file_digest
 from harness.ledger.columns import SCHEMA, schema_of
 from harness.ledger.formats import FORMATS, SUFFIX, WHOLE, Writer, writer_for
 from harness.ledger.journal import FOLDER
@@ -106,7 +106,7 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
     ours = _listed(out)
     for name in names:
         path = out / name
-        if path.exists() and name != LISTED and ours.get(name) != _sha256(path):
+        if path.exists() and name != LISTED and ours.get(name) != file_digest(path):
             raise UserError(f"{path} was not written by an export, or changed: name another --out.")
     if (out / LISTED).exists() and not ours:
         raise UserError(f"{out / LISTED} was not written by an export: name another --out.")
@@ -129,7 +129,7 @@ def _listed(out: Path) -> dict[str, str]:
 
 
 def _list_files(fresh: Path) -> None:
-    files = {path.name: _sha256(path) for path in sorted(fresh.iterdir())}
+    files = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
     listed = {"schema": SCHEMA, "files": files}
     (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
 
@@ -158,8 +158,3 @@ def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
     listed = {"schema": SCHEMA, "files": dict(sorted({**kept, **new}.items()))}
     (fresh / LISTED).write_text(json.dumps(listed, indent=1) + "\n")
     return tuple((fresh / name).replace(out / name) for name in (*sorted(new), LISTED))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
