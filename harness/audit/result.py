@@ -58,7 +58,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Tally:
+class Findings:
     """What is known of one invariant while sittings are added up."""
 
     checked: int = 0
@@ -77,7 +77,7 @@ class Tally:
         self.weak += one.weak
         self.faults += one.faults
 
-    def join(self, other: "Tally") -> None:
+    def join(self, other: "Findings") -> None:
         """Add what another process found."""
         self.checked += other.checked
         self.skipped += other.skipped

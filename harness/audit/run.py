@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.audit.evidence import Evidence
 from harness.audit.integrity import manifest, same_twice
 from harness.audit.invariants import INVARIANTS
-from harness.audit.result import Checked, Tally, Verdict, ordered
+from harness.audit.result import Checked, Findings, Verdict, ordered
 from harness.audit.table import Table, table_of
 from harness.integrity.manifest import FILE
 from harness.ledger.gather import gather
@@ -31,15 +31,15 @@ class Part:
     """What some sittings come to."""
 
     table: Table = field(default_factory=Table)
-    tallies: dict[str, Tally] = field(
-        default_factory=lambda: {one.id: Tally() for one in INVARIANTS}
+    findings: dict[str, Findings] = field(
+        default_factory=lambda: {one.id: Findings() for one in INVARIANTS}
     )
 
     def join(self, other: "Part") -> None:
         """Add other sittings."""
         self.table.join(other.table)
-        for id, tally in other.tallies.items():
-            self.tallies[id].join(tally)
+        for id, more in other.findings.items():
+            self.findings[id].join(more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ def audit(folder: Path, *, strict: bool = False, bills: Sequence[Checked] = ()) 
             invariant=one.id,
             title=one.title,
             meaning=one.meaning,
-            status=whole.tallies[one.id].status(strict=strict),
-            checked=whole.tallies[one.id].checked,
-            reasons=whole.tallies[one.id].reasons(),
-            faults=ordered(whole.tallies[one.id].faults),
+            status=whole.findings[one.id].status(strict=strict),
+            checked=whole.findings[one.id].checked,
+            reasons=whole.findings[one.id].reasons(),
+            faults=ordered(whole.findings[one.id].faults),
         )
         for one in INVARIANTS
     )
@@ -108,7 +108,7 @@ def of_sittings(sittings: Iterable[Files]) -> Part:
 def _add_sitting(found: Part, evidence: Evidence) -> None:
     found.table.join(table_of(evidence))
     for invariant in INVARIANTS:
-        found.tallies[invariant.id].add(invariant.check(evidence))
+        found.findings[invariant.id].add(invariant.check(evidence))
 
 
 def name_of(files: Files) -> str:
@@ -121,16 +121,16 @@ def _check_whole(
 ) -> None:
     """Check what is not of one sitting: reading twice, manifests, bills."""
     smallest = min(sittings, key=lambda one: (_size(one), name_of(one)))
-    whole.tallies["I13"].add(same_twice(smallest, name_of(smallest)))
+    whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
     for run in runs_of(folder, sittings):
         name = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
-        whole.tallies["I14"].add(
+        whole.findings["I14"].add(
             manifest(run, "manifest" if name == "." else f"manifest of {name}")
         )
     if bills:
-        whole.tallies["I10"] = Tally()
+        whole.findings["I10"] = Findings()
     for bill in bills:
-        whole.tallies["I10"].add(bill)
+        whole.findings["I10"].add(bill)
 
 
 def _size(files: Files) -> int:

@@ -97,6 +97,18 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run's total is made of."""
+
+    own: tuple[LedgerRow, ...]
+    """Calls that it must have."""
+    groups: tuple[Group, ...]
+    """Calls that it may have."""
+    forgetful: bool
+    """True when attempts were made of which only Inspect's totals know: no journal had them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """How a run's total comes about."""
 
@@ -115,12 +127,12 @@ def run_sums(evidence: Evidence) -> Checked:
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
     found = Checked(skipped="" if logs else reason)
     for log in logs:
-        own, groups = parts_of(evidence, log)
+        parts = parts_of(evidence, log)
         for kind, totals, adder in (
             ("model", log.model_usage, spent),
             ("role", log.role_usage, spent_by_role),
         ):
-            result = explain(_told(totals), own, groups, adder, forgetful=_forgets(evidence, log))
+            result = explain(_told(totals), parts, adder)
             if result.guessed:
                 found.weak["tokens of failed attempts that no record has"] += 1
             for name, rest in result.rest.items():
@@ -135,12 +147,11 @@ def has_totals(log: LogRecord) -> bool:
 
 
 def _forgets(evidence: Evidence, log: LogRecord) -> bool:
-    """Say whether attempts were made of which only Inspect's totals know: no journal had them."""
     again = any(sample.retried for sample in log.samples)
     return not evidence.has_journal and (again or len(evidence.logs) > 1)
 
 
-def parts_of(evidence: Evidence, log: LogRecord) -> tuple[list[LedgerRow], list[Group]]:
+def parts_of(evidence: Evidence, log: LogRecord) -> Parts:
     """Return the rows that a log's totals must have, and the groups that they may have."""
     own: list[LedgerRow] = []
     groups: dict[tuple[str, str, bool], list[LedgerRow]] = {}
@@ -158,7 +169,8 @@ def parts_of(evidence: Evidence, log: LogRecord) -> tuple[list[LedgerRow], list[
             groups.setdefault(name, []).append(row)
         else:
             own.append(row)
-    return own, [Group(*name[:2], tuple(rows), name[2]) for name, rows in sorted(groups.items())]
+    named = (Group(*name[:2], tuple(rows), name[2]) for name, rows in sorted(groups.items()))
+    return Parts(tuple(own), tuple(named), _forgets(evidence, log))
 
 
 def _group(
@@ -173,19 +185,17 @@ def _group(
     return kind, f"the run that wrote {run.name}", run.created > log.created
 
 
-def explain(
-    theirs: Sums, own: list[LedgerRow], groups: list[Group], adder: Adder, *, forgetful: bool
-) -> Explained:
+def explain(theirs: Sums, parts: Parts, adder: Adder) -> Explained:
     """Find the groups that make a run's total; the fewest, in a fixed order."""
-    rest = dict(_differences(theirs, adder(own)))
-    sums = [(group, adder(group.rows)) for group in groups]
+    rest = dict(_differences(theirs, adder(parts.own)))
+    sums = [(group, adder(group.rows)) for group in parts.groups]
     sums = [(group, tokens) for group, tokens in sums if tokens]
     for chosen in _choices([one for one in sums if not one[0].later]):
         if _total(tokens for _, tokens in chosen) == rest:
             included = tuple(group.cause for group, _ in chosen)
             left = tuple(group.cause for group, _ in sums if group.cause not in included)
             return Explained(included, left, {})
-    if forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
+    if parts.forgetful and all(min(tokens) >= 0 for tokens in rest.values()):
         return Explained((), (), {}, guessed=True)
     return Explained((), tuple(group.cause for group, _ in sums), rest)
 

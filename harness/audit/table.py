@@ -163,12 +163,12 @@ def _runs(evidence: Evidence) -> Told:
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
         return "runs", NOTHING, {"runs that were stopped have no total": _ledger(evidence)}
-    own, groups = parts_of(evidence, log)
+    parts = parts_of(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
-    result = explain(theirs, own, groups, spent, forgetful=not evidence.has_journal)
+    result = explain(theirs, parts, spent)
     causes = {
         group.cause: _sum(map(tokens_of, group.rows))
-        for group in groups
+        for group in parts.groups
         if group.cause not in result.included
     }
     return "runs", _sum(theirs.values()), causes
