@@ -33,6 +33,15 @@ class Work:
     purpose: str = "eval"
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The run that is estimated."""
+
+    job: Job
+    experiment: Experiment
+    """As its directory has it, else as it will begin."""
+
+
 def works(
     job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
 ) -> Iterator[Work]:
@@ -40,50 +49,47 @@ def works(
 
     A run finishes every entry of its directory, whatever it was asked for.
     """
+    run = _Run(job, experiment)
     rows = {row.name: row for row in experiment.entries}
     known = {name: job.catalogue.suites[name] for name in experiment.suite_versions}
     for row in rows.values():
         if row.suite in known:
-            yield _entry_work(job, known[row.suite], (row,), experiment)
+            yield _entry_work(run, known[row.suite], (row,))
     for suite in suites:
         new = [one for one in systems if task_name(suite.name, one) not in rows]
-        yield from _new_works(job, suite, new, experiment)
+        yield from _new_works(run, suite, new)
 
 
-def _new_works(
-    job: Job, suite: Suite[Any], systems: Sequence[str], experiment: Experiment
-) -> Iterator[Work]:
+def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator[Work]:
+    experiment = run.experiment
     teachable = "train" in suite.splits and experiment.split != "train"
     choosing = teachable and any(name in systems for name in ON_BEST)
     if choosing:
-        yield from _selection(job, suite)
+        yield from _selection(run.job, suite)
     for system in systems:
-        choices = _choices(job, suite, system, experiment, choosing)
-        yield _entry_work(job, suite, choices, experiment)
+        yield _entry_work(run, suite, _choices(run, suite, system, pending=choosing))
     if BEST_SINGLE in systems and not teachable:  # it is chosen in hindsight, among all of them
         known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
-        for row in single_entries(job, suite):
+        for row in single_entries(run.job, suite):
             if row.system not in known:
-                yield _entry_work(job, suite, (row,), experiment)
+                yield _entry_work(run, suite, (row,))
 
 
-def _choices(
-    job: Job, suite: Suite[Any], system: str, experiment: Experiment, pending: bool
-) -> tuple[Entry, ...]:
+def _choices(run: _Run, suite: Suite[Any], system: str, *, pending: bool) -> tuple[Entry, ...]:
     """Return the entry of a new system: one per worker where the best one is not known yet."""
+    job, seed = run.job, run.experiment.seed
     best: list[dict[str, Any]] = [{}]
     if system == BEST_SINGLE or (system in ON_BEST and pending):
         facts = {"chosen_on": "train", "n": 1}
         best = [{"worker": name, **facts} for name in job.spec.names]
-    made = (arguments_of(job, suite, system, one, experiment.seed) for one in best)
+    made = (arguments_of(job, suite, system, one, seed) for one in best)
     return tuple(entry(suite.name, system, job.catalogue, args) for args in made)
 
 
-def _entry_work(
-    job: Job, suite: Suite[Any], entries: tuple[Entry, ...], experiment: Experiment
-) -> Work:
+def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> Work:
+    experiment = run.experiment
     questions = pick(suite, cast(Split, experiment.split), experiment.limit)
-    done = answered_pairs(job.request.log_dir).get(entries[0].name, frozenset())
+    done = answered_pairs(run.job.request.log_dir).get(entries[0].name, frozenset())
     pairs = tuple(
         (at_epoch(suite, one, epoch).sealed(), epoch)
         for epoch in range(1, experiment.epochs[suite.name] + 1)
