@@ -5,8 +5,9 @@ outside input and output, and billed as they are (console.sakana.ai/pricing, rea
 Inspect's `openai-api/` drops those counts, so this provider keeps the usage as it came in each
 reply's metadata, which logs keep; `harness.usage` reads it there. The key is FUGU_API_KEY, the
 address FUGU_BASE_URL, as in Sakana's own examples. Inspect has no public base class for a provider
-that speaks these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only Fugu Ultra has a price by the token: plain
-`fugu` bills the rate of whichever model it chose, so its calls have none and no audit can tell.
+of these dialects, so ours is the one behind `openai-api/`, from its `_providers`. Only Fugu Ultra
+has a price by the token: plain `fugu` bills the rate of whichever model it chose, so its calls have
+none and no audit can tell.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """The frozen nouns that every part of podium passes around.
 
-A suite loads `Question`s, a system turns each into an `Answer`, the suite turns the answer into a
-`Grade`, and the ledger lists every `Call` made on the way. Data only: behaviour lives elsewhere.
+A suite loads `Question`s, a system turns each into an `Answer` out of `Reply`s with their `Usage`,
+and the suite turns the answer into a `Grade`. Data only: behaviour lives elsewhere. What the ledger
+says of a call is harness/ledger/row.py.
 """
 
 from collections.abc import Mapping
@@ -142,37 +143,3 @@ class Grade:
     """The answer found in the reply; None when nothing could be read (wrong, and counted apart)."""
     explanation: str = ""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One row of the ledger: one finished attempt to call a model."""
-
-    id: str
-    """The event's uuid in the Inspect log."""
-    log: str
-    """File name of the log the event was read from."""
-    suite: str
-    system: str
-    question: str
-    epoch: int
-    sample: str
-    """The sample attempt's uuid: a question asked again after a failure has another one."""
-    role: str
-    """Worker name, or `conductor`, or `grader`."""
-    model: str
-    phase: Literal["solve", "score"]
-    step: str | None
-    """Span name of the workflow step, e.g. `step 2: sage`."""
-    usage: Usage | None
-    """None when the provider reported none: then nobody knows what it cost."""
-    usd: Decimal | None
-    """Would-be price at the book embedded in the log; None when unpriced."""
-    billable: bool
-    """False for reads from a local cache: would-be price, nothing paid."""
-    latency_s: float
-    started: str
-    retries: int
-    error: str | None
-    counted: bool
-    """False for the spend of an attempt that failed and was not graded."""

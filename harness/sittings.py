@@ -27,7 +27,7 @@ class Sitting:
 
     facts: RunFacts
     paths: tuple[Path, ...]
-    """Its logs, newest first; `read_calls(*paths)` lists its calls."""
+    """Its logs, newest first; `read_figures(paths)` adds them up."""
     asked: int
     """(question, epoch) pairs that the run set out to ask."""
     epochs: int

@@ -1,11 +1,14 @@
-"""Ledger rows made by hand, for tests of what is added up and exported."""
+"""Ledger rows: of logs alone, or made by hand for tests of what is added up and exported."""
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from harness.ledger.answered import Answered, Exam
+from harness.ledger.merge import rows_of
 from harness.ledger.row import LedgerRow
+from harness.ledger.sitting_files import Files
 
 ROW = LedgerRow(
     task="numbers pair",
@@ -126,3 +129,8 @@ def answer(**changes: Any) -> Answered:
         latency_s=3.5,
     )
     return replace(found, **changes)
+
+
+def rows_in(*logs: Path) -> list[LedgerRow]:
+    """Return the rows of one sitting's logs, newest first, as if no journal had been written."""
+    return list(rows_of(Files("", "", logs, ())))

@@ -15,7 +15,6 @@ from toy import PRICES, calls, toy_pool, toy_run
 
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
-from harness.ledger import spent_in
 from harness.ledger.journal import (
     FOLDER,
     Head,
@@ -26,6 +25,8 @@ from harness.ledger.journal import (
     read_lines,
 )
 from harness.ledger.spending import CallLines, calls_of, spent
+from harness.ledger.spent import spent_in_logs
+from harness.logs import find_logs
 from harness.prices import Book, read_book
 from harness.prices.pricing import Price
 from harness.records import GRADER, Usage
@@ -128,7 +129,7 @@ def test_logs_that_are_older_than_journals_are_counted_from_the_logs(tmp_path: P
     book_file.write_text(PRICES)
     book = read_book(str(book_file))
     cents = len(calls(log_dir)) * Decimal("0.01")
-    assert spent(log_dir, book) == spent_in(log_dir) == cents
+    assert spent(log_dir, book) == spent_in_logs(find_logs([log_dir])) == cents
     (journal,) = (log_dir / FOLDER).glob("*/*.jsonl")
     journal.unlink()
     assert spent(log_dir, book) == cents, "also where the log says that a journal has them"

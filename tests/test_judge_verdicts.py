@@ -18,10 +18,10 @@ from judging import (
     sat,
     scores,
 )
+from ledger_rows import rows_in
 from scripted import Heard
 from test_rlpr import PROSE, SYSTEM, row
 
-from harness.ledger import read_calls
 from harness.logs import run_facts
 from harness.records import Question
 from harness.regrade import regrade_dir
@@ -111,8 +111,11 @@ def test_no_judges_reply_takes_long_to_read(text: str) -> None:
 def test_a_judge_is_no_systems_cost(tmp_path: Path) -> None:
     log_dir = sat(tmp_path, Judge())
     path = max(log_dir.glob("*.eval"))
-    calls = read_calls(path)
-    assert {(call.role, call.phase) for call in calls} == {("pupil", "solve"), ("grader", "score")}
+    calls = rows_in(path)
+    assert {(call.role, call.scope) for call in calls} == {
+        ("pupil", "inference"),
+        ("grader", "scoring"),
+    }
     (sitting,), _ = read_sittings([log_dir])
     totals = system_totals(sitting)
     judged = [call.usd for call in calls if call.role == "grader"]

@@ -11,16 +11,18 @@ from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import CachePolicy, ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from ledger_rows import rows_in
 from runs import BOOK, Crew, Heard, failing_on, number, sit, steps, wrong
 from scripted import script
 
 from harness.audit import audit
 from harness.errors import UserError
-from harness.ledger import read_calls, spent_in
+from harness.ledger.row import LedgerRow
+from harness.ledger.spent import spent_in_logs
 from harness.logs import find_logs, newest_logs
 from harness.pool import Pool
 from harness.prices.pricing import cost
-from harness.records import CONDUCTOR, Answer, Call, Question
+from harness.records import CONDUCTOR, Answer, Question
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 
@@ -32,25 +34,26 @@ def only(tmp_path: Path) -> Sitting:
     return sittings[0]
 
 
-def calls_of(log: EvalLog) -> tuple[Call, ...]:
-    return read_calls(Path(log.location))
+def calls_of(log: EvalLog) -> list[LedgerRow]:
+    return rows_in(Path(log.location))
 
 
 def test_each_call_is_one_row_with_its_role_step_and_price(tmp_path: Path) -> None:
     (log,) = sit(tmp_path, "pair", steps("sage", "clerk"))
     rows = calls_of(log)
     assert len(rows) == 8
-    assert len({row.id for row in rows}) == 8
+    assert len({row.event for row in rows}) == 8
     first = [row for row in rows if row.question == "q1"]
-    assert [(row.role, row.step, row.phase) for row in first] == [
-        ("sage", "step 1: sage", "solve"),
-        ("clerk", "step 2: clerk", "solve"),
+    assert [(row.role, row.step, row.scope) for row in first] == [
+        ("sage", "step 1: sage", "inference"),
+        ("clerk", "step 2: clerk", "inference"),
     ]
     for row in rows:
         assert row.usage is not None
         assert row.usd == cost(row.usage, BOOK.prices[row.model])
         assert row.counted
-        assert row.billable
+        assert row.billable == "yes"
+        assert row.latency_s is not None
         assert row.latency_s >= 0
 
 
@@ -77,7 +80,7 @@ def test_a_query_adds_up_its_calls_and_tells_conductor_from_workers(tmp_path: Pa
     assert (found.tokens_in, found.tokens_out) == (6, 5)
     assert (found.worker_tokens_out, found.conductor_tokens) == (2, 5)
     assert found.usd == Decimal("0.000014") + Decimal("0.000005") + Decimal("0.0000008")
-    calls = read_calls(*sitting.paths)
+    calls = rows_in(*sitting.paths)
     assert {call.step for call in calls if call.role == CONDUCTOR} == {"conductor: plan"}
 
 
@@ -92,7 +95,7 @@ def test_a_resumed_run_takes_samples_from_the_newest_log_and_spend_from_all(tmp_
     assert [attempt.graded for attempt in before.attempts].count(False) == 1
     assert all(attempt.graded for attempt in after.attempts)
     # Eight answered calls, and of the failed attempt one reply and one error.
-    calls = read_calls(*after.paths)
+    calls = rows_in(*after.paths)
     assert len(calls) == 10
     assert [call.counted for call in calls].count(False) == 2
     assert system_totals(after).usd_at_least == 4 * Decimal("0.000019") + Decimal("0.000014")
@@ -110,7 +113,7 @@ def test_a_failed_call_makes_what_was_paid_unknown_and_not_smaller(tmp_path: Pat
 def test_a_finished_question_is_carried_over_with_the_ids_of_its_calls(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=failing_on("Say 2")))
     older, newer = sit(tmp_path, "single:sage")
-    kept = {call.id for call in calls_of(older)} & {call.id for call in calls_of(newer)}
+    kept = {call.event for call in calls_of(older)} & {call.event for call in calls_of(newer)}
     # Three answered questions, and the failed call that Inspect keeps with the retried one.
     assert len(kept) == 4
 
@@ -131,19 +134,19 @@ def test_a_cache_read_has_a_price_and_is_not_paid(
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
     logs = tmp_path / "logs"
     (log,) = sit(logs, "single:sage", solver=cached(), epochs=2, settings={"max_samples": 1})
-    reads = [call for call in calls_of(log) if not call.billable]
+    reads = [call for call in calls_of(log) if call.billable == "no"]
     assert len(reads) == 4
     found = system_totals(only(logs))
     assert found.usd == Decimal("0.000014")
     assert found.usd_paid == Decimal("0.000007")
-    assert spent_in(logs) == 4 * Decimal("0.000014")
+    assert spent_in_logs(find_logs([logs])) == 4 * Decimal("0.000014")
     assert audit(logs).ok, "Inspect's totals are those of the calls that were billed"
 
 
 def test_grading_calls_are_billed_apart(tmp_path: Path) -> None:
     (log,) = sit(tmp_path, "single:sage", ask_grader=True)
     rows = calls_of(log)
-    assert [row.phase for row in rows if row.question == "q1"] == ["solve", "score"]
+    assert [row.scope for row in rows if row.question == "q1"] == ["inference", "scoring"]
     found = system_totals(only(tmp_path))
     assert found.calls == 1
     assert found.usd_grading is not None
@@ -168,7 +171,9 @@ def test_only_live_calls_are_paid(tmp_path: Path, label: str) -> None:
     found = system_totals(only(tmp_path))
     assert found.usd == Decimal("0.000014")
     assert found.usd_paid == 0
-    assert spent_in(tmp_path) == 4 * Decimal("0.000014"), "a limit counts what would be paid"
+    assert spent_in_logs(find_logs([tmp_path])) == 4 * Decimal("0.000014"), (
+        "a limit counts what would be paid"
+    )
     assert (found.latency_s is None) == (label == "recorded")
 
 
@@ -194,7 +199,7 @@ def test_an_enlarged_run_is_the_same_sitting(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", limit=2)
     sit(tmp_path, "single:sage", limit=4)
     sitting = only(tmp_path)
-    assert (sitting.asked, len(sitting.attempts), len(read_calls(*sitting.paths))) == (4, 4, 4)
+    assert (sitting.asked, len(sitting.attempts), len(rows_in(*sitting.paths))) == (4, 4, 4)
 
 
 def test_several_directories_are_read_and_a_copy_counts_once(tmp_path: Path) -> None:
@@ -204,7 +209,7 @@ def test_several_directories_are_read_and_a_copy_counts_once(tmp_path: Path) -> 
     places = [tmp_path / name for name in ("a", "b", "c", "a")]
     sittings, _ = read_sittings(places)
     assert sorted(sitting.facts.system for sitting in sittings) == ["single:clerk", "single:sage"]
-    assert [len(read_calls(*sitting.paths)) for sitting in sittings] == [4, 4]
+    assert [len(rows_in(*sitting.paths)) for sitting in sittings] == [4, 4]
     assert len(newest_logs([tmp_path])) == 2
 
 
@@ -252,11 +257,10 @@ def test_a_directory_without_logs_is_refused(tmp_path: Path) -> None:
         find_logs([tmp_path])
     with pytest.raises(UserError, match=r"There is no .*nowhere"):
         find_logs([tmp_path / "nowhere"])
-    assert spent_in(tmp_path / "nowhere") == 0
 
 
 def test_a_log_can_be_read_without_its_directory(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage")
     (path,) = find_logs([tmp_path])
     assert find_logs([path]) == (path,)
-    assert len(read_calls(path)) == 4
+    assert len(rows_in(path)) == 4

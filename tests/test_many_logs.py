@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 from inspect_ai.log import read_eval_log
+from ledger_rows import rows_in
 from many_logs import Size, copies, rehearse
 
 from harness import processes
 from harness.audit import audit
 from harness.errors import UserError
-from harness.ledger import read_calls, read_figures
+from harness.ledger import read_figures
 from harness.ledger.chain import read_chain
 from harness.sittings import read_sittings
 from reports.plot import MOST, figure_of, thinned
@@ -38,7 +39,7 @@ def test_a_copy_is_a_log_that_inspect_reads_and_whose_totals_agree(many: Path) -
 
 
 def test_copies_share_no_call_and_no_task(many: Path) -> None:
-    ids = {call.id for path in logs_in(many) for call in read_calls(path)}
+    ids = {row.event for path in logs_in(many) for row in rows_in(path)}
     assert len(ids) == 600
     sittings, _ = read_sittings([many])
     assert len(sittings) == len({sitting.facts.system for sitting in sittings}) == 3

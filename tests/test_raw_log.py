@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -30,8 +31,8 @@ from toy import calls, toy_pool
 
 from harness.errors import UserError
 from harness.ledger.attempts import entries, verdict
-from harness.ledger.events import CallEvent, calls_in, solver_seconds
-from harness.ledger.raw_log import ZSTD, RawLog, open_log, unzstd
+from harness.ledger.events import CallEvent, events_of, lost_in, solver_seconds
+from harness.ledger.raw_log import ZSTD, RawLog, naming, open_log, unzstd
 from harness.records import PODIUM
 from harness.usage import usage_from
 
@@ -43,6 +44,16 @@ def raw(path: Path) -> list[Facts]:
     """Return what our reader says of every call."""
     with open_log(path) as log:
         return sorted(facts(sample, call, lost) for sample, call, lost in calls_in(log))
+
+
+def calls_in(log: RawLog) -> Iterator[tuple[dict[str, Any], CallEvent, bool]]:
+    """Yield (sample, call, lost) for every call in a log."""
+    for sample in log.samples():
+        with naming(log.path):
+            found = [(call, False) for call in events_of(sample)]
+            found += [(call, True) for call in lost_in(sample)]
+        for call, lost in found:
+            yield sample, call, lost
 
 
 def facts(sample: dict[str, object], call: CallEvent, lost: bool) -> Facts:

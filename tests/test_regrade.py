@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
-from harness.ledger import read_calls
 from harness.regrade import regrade_dir
 from harness.sittings import read_sittings
 
@@ -79,7 +79,7 @@ def test_spend_is_not_counted_twice_after_a_regrade(tmp_path: Path) -> None:
     toy_run(log_dir, Unlucky())
     regrade_dir(log_dir, {"toy": Toy()}, None)
     ((sitting,), _) = read_sittings([log_dir])
-    assert len(read_calls(*sitting.paths)) == 12
+    assert len(rows_in(*sitting.paths)) == 12
 
 
 def test_a_new_scorer_version_grades_whole_logs_only(tmp_path: Path) -> None:

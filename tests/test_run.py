@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from inspect_ai.model import model_roles
+from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
 from harness.eval_set import mean_score
 from harness.experiment import read_experiment
-from harness.ledger import IN_FLIGHT, read_calls, spent_in
+from harness.ledger import IN_FLIGHT
+from harness.ledger.spent import spent_in_logs
 from harness.sittings import read_sittings
 from harness.totals import system_totals
 
@@ -102,14 +104,14 @@ def test_a_call_in_flight_at_kill_9_makes_what_was_paid_unknown(tmp_path: Path) 
     Path(f"{log_dir}.slow").unlink()
     subprocess.run(command, check=True)
     ((sitting,), _) = read_sittings([log_dir])
-    lost = [call for call in read_calls(*sitting.paths) if call.error == IN_FLIGHT]
+    lost = [call for call in rows_in(*sitting.paths) if call.error == IN_FLIGHT]
     assert len(lost) == begun - finished > 0
     assert all(call.usage is None and not call.counted for call in lost)
     found = system_totals(sitting)
     assert found.usd_paid is None
     assert found.usd_at_least == 12 * Decimal("0.01")
     assert (found.n_failed, found.n_graded) == (len(lost), 12)
-    assert spent_in(log_dir) == (12 + len(lost)) * Decimal("0.01")
+    assert spent_in_logs(sitting.paths) == (12 + len(lost)) * Decimal("0.01")
 
 
 def test_ctrl_c_leaves_a_state_that_the_same_command_finishes(tmp_path: Path) -> None:

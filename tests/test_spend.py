@@ -9,7 +9,8 @@ import pytest
 from runs import BOOK, Crew, failing_on, sit, steps
 
 from harness.errors import SpendLimit, UserError
-from harness.ledger import spent_in
+from harness.ledger.spent import spent_in_logs
+from harness.logs import find_logs
 from harness.prices.pricing import Service
 from harness.records import Usage
 from harness.spend import Spend
@@ -88,9 +89,9 @@ def test_logged_replies_without_a_price_are_not_counted_as_nothing(tmp_path: Pat
     prices = {**BOOK.as_json(), "usd_per_mtok": {SAGE: {"input": "2", "output": "10"}}}
     sit(tmp_path, "pair", steps("sage", "clerk"), prices=prices)
     with pytest.raises(UserError, match=r"Calls of 'clerk' in .* have no price, so --max-usd"):
-        spent_in(tmp_path)
+        spent_in_logs(find_logs([tmp_path]))
 
 
 def test_a_logged_call_that_failed_counts_as_the_dearest_of_its_worker(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=failing_on("Say 3")))
-    assert spent_in(tmp_path) == 4 * Decimal("0.000014")
+    assert spent_in_logs(find_logs([tmp_path])) == 4 * Decimal("0.000014")

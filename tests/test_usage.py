@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from inspect_ai.model import ModelUsage
+from ledger_rows import rows_in
 from runs import Crew, sit, steps
 
-from harness.ledger import read_calls, spent_in
+from harness.ledger.spent import spent_in_logs
 from harness.records import Usage
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
@@ -24,7 +25,7 @@ def only(log_dir: Path) -> Sitting:
 def test_reasoning_that_was_not_reported_is_unknown_and_not_zero(tmp_path: Path) -> None:
     sit(tmp_path, "pair", steps("sage", "clerk"))
     sitting = only(tmp_path)
-    assert [call.usage.reasoning for call in read_calls(*sitting.paths) if call.usage] == [None] * 8
+    assert [call.usage.reasoning for call in rows_in(*sitting.paths) if call.usage] == [None] * 8
     assert sitting.attempts[0].totals.tokens_reasoning is None
     assert system_totals(sitting).tokens_reasoning is None
 
@@ -46,8 +47,8 @@ def test_votes_read_from_the_cache_are_votes_of_their_own_and_not_paid(
         # Inspect leaves the settings of an eval behind in the caller's context.
         copy_context().run(sit, tmp_path / run, "votes", votes, crew, settings={"cache": True})
     first, second = only(tmp_path / "1"), only(tmp_path / "2")
-    assert [call.billable for call in read_calls(*first.paths)] == [True] * 20
-    assert [call.billable for call in read_calls(*second.paths)] == [False] * 20
+    assert [call.billable for call in rows_in(*first.paths)] == ["yes"] * 20
+    assert [call.billable for call in rows_in(*second.paths)] == ["no"] * 20
     assert system_totals(first).usd_spent == 20 * Decimal("0.000014")
     assert system_totals(second).usd_spent == 0
-    assert spent_in(tmp_path / "2") == 0
+    assert spent_in_logs(second.paths) == 0

@@ -32,9 +32,8 @@ Not here: prices (harness/prices/), the limit itself (harness/spend.py), whether
 agree (harness/audit/).
 """
 
-from harness.ledger.attempts import GROUPINGS, Attempt, Figures, read_calls, read_figures
-from harness.ledger.events import IN_FLIGHT, Phase, calls_in
-from harness.ledger.spent import spent_in
+from harness.ledger.attempts import GROUPINGS, Attempt, Figures, read_figures
+from harness.ledger.events import IN_FLIGHT, Phase
 from harness.ledger.tally import Kind, QueryTotals, Tallies, Tally
 
 __all__ = [
@@ -47,8 +46,5 @@ __all__ = [
     "QueryTotals",
     "Tallies",
     "Tally",
-    "calls_in",
-    "read_calls",
     "read_figures",
-    "spent_in",
 ]

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.ledger.events import IN_FLIGHT, CallEvent, events_of, lost_in, solver_seconds
+from harness.ledger.events import CallEvent, events_of, lost_in, solver_seconds
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.ledger.tally import Kind, Money, QueryTotals, Tallies, Tally, priced, query_totals
 from harness.logs import RunFacts, facts_in
 from harness.prices import Book, book_from_json
 from harness.prices.pricing import Price, Service
 from harness.private import said
-from harness.records import PODIUM, Call
+from harness.records import PODIUM
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks an exam down, in this order."""
@@ -95,23 +95,6 @@ def read_figures(paths: Sequence[Path]) -> Figures:
         if attempt:
             attempts[attempt.question, attempt.epoch] = attempt
     return Figures(tuple(attempts[pair] for pair in sorted(attempts)), spend)
-
-
-def read_calls(*paths: Path) -> tuple[Call, ...]:
-    """Return every call in the logs of one sitting (newest first) once; in detail, unlike figures.
-
-    UserError as `read_figures` raises it.
-    """
-    calls: list[Call] = []
-    seen: set[str] = set()
-    for entry in entries(paths):
-        with naming(entry.about.path):
-            counted = entry.current and verdict(entry.sample) is not None
-            for call in entry.calls:
-                if call.id not in seen:
-                    calls.append(_record(entry, call, counted))
-                    _see(seen, call)
-    return tuple(calls)
 
 
 def _see(seen: set[str], call: CallEvent) -> None:
@@ -214,31 +197,6 @@ def _attempt(entry: Entry, totals: QueryTotals) -> Attempt:
         fragile=bool(found.get("fragile")),
         erratum=bool(found.get("errata")),
         groups=_groups(metadata, found),
-    )
-
-
-def _record(entry: Entry, call: CallEvent, counted: bool) -> Call:
-    facts, error = entry.about.facts, said(call.error or "", _shown(entry)) or None
-    return Call(
-        id=call.id,
-        log=entry.about.path.name,
-        suite=facts.suite,
-        system=facts.system,
-        question=str(entry.sample["id"]),
-        epoch=cast(int, entry.sample["epoch"]),
-        sample=entry.sample.get("uuid") or "",
-        role=call.role,
-        model=call.model,
-        phase=call.phase,
-        step=call.step,
-        usage=call.usage,
-        usd=entry.about.money(call)[0],
-        billable=call.cache != "read",
-        latency_s=call.latency_s,
-        started=call.started,
-        retries=call.retries,
-        error=IN_FLIGHT if call.pending else error,
-        counted=counted,
     )
 
 

@@ -1,9 +1,10 @@
 """The model calls in one sample of a raw log, each with the step around it.
 
     with open_log(path) as log:
-        for sample, call, lost in calls_in(log):
-            ...
+        for sample in log.samples():
+            calls, lost = [*events_of(sample)], [*lost_in(sample)]
 
+The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`.
 Nothing is priced or judged here, and nothing is validated beyond what is read. What each question
 got is harness/ledger/attempts.py.
 """
@@ -14,7 +15,7 @@ from datetime import datetime
 from math import nan
 from typing import Literal, cast
 
-from harness.ledger.raw_log import Json, RawLog, naming
+from harness.ledger.raw_log import Json
 from harness.ledger.row import Cache
 from harness.records import Usage
 from harness.usage import raw_usage, usage_from_json, with_raw
@@ -80,21 +81,6 @@ class CallEvent:
         return nan if self.working_s is None else self.working_s
 
 
-def calls_in(log: RawLog) -> Iterator[tuple[Json, CallEvent, bool]]:
-    """Yield (sample, call, lost) for every call in a log; UserError for a malformed one.
-
-    `lost` calls belong to attempts at the sample that failed and were made again within the run;
-    Inspect keeps only the events from such an attempt's last model call on. The same call may stand
-    in several logs of a resumed run: tell them apart by `CallEvent.id`.
-    """
-    for sample in log.samples():
-        with naming(log.path):
-            found = [(call, False) for call in events_of(sample)]
-            found += [(call, True) for call in lost_in(sample)]
-        for call, lost in found:
-            yield sample, call, lost
-
-
 def events_of(sample: Json) -> Iterator[CallEvent]:
     """Yield the calls of a sample's newest attempt, in the order in which they began.
 
@@ -104,7 +90,10 @@ def events_of(sample: Json) -> Iterator[CallEvent]:
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
-    """Yield what is left of attempts that failed and were made again within the run."""
+    """Yield what is left of attempts that failed and were made again within the run.
+
+    Inspect keeps only the events from such an attempt's last model call on.
+    """
     for failure in sample.get("error_retries") or ():
         yield from _calls(sample, failure.get("events") or [])
 

@@ -12,11 +12,6 @@ from harness.ledger.raw_log import naming, open_log
 from harness.logs import facts_in
 
 
-def spent_in(log_dir: Path) -> Decimal:
-    """Return the would-be dollars of all attempts logged below a directory; 0 without a log."""
-    return spent_in_logs(sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ())
-
-
 def spent_in_logs(logs: Iterable[Path], known: Set[str] = frozenset()) -> Decimal:
     """Return the would-be dollars of all attempts in some logs.
 

@@ -25,7 +25,7 @@ from inspect_ai.analysis import events_df
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from many_logs import Size, copies, rehearse
 
-from harness.ledger import calls_in
+from harness.ledger.events import events_of, lost_in
 from harness.ledger.raw_log import open_log
 
 CALLS = 1000
@@ -40,7 +40,8 @@ def read(logs: Sequence[Path]) -> int:
     found = 0
     for path in logs:
         with open_log(path) as log:
-            found += sum(1 for _ in calls_in(log))
+            for sample in log.samples():
+                found += len([*events_of(sample), *lost_in(sample)])
     return found
 
 
