@@ -92,8 +92,9 @@ def test_more_cached_than_asked_is_told_once_though_inspect_clamps_googles(tmp_p
     assert fault.startswith("unexplained tokens")
 
 
-def test_a_usage_that_nobody_here_can_read_is_weak_and_no_fault(copied: Path) -> None:
-    edit_journal(copied, outcomes(lambda line: {**line, "raw_usage": {"tokens": 3}}))
+@pytest.mark.parametrize("raw", [{"tokens": 3}, ["prompt_tokens"], "prompt_tokens", 3])
+def test_a_usage_that_nobody_here_can_read_is_weak_and_no_fault(raw: object, copied: Path) -> None:
+    edit_journal(copied, outcomes(lambda line: {**line, "raw_usage": raw}))
     found = said(audit(copied), "I1")
     assert found.startswith("pass")
     assert UNREADABLE in found

@@ -6,7 +6,7 @@ that made the ledger's counts: what either of them lost is a difference.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import orjson
 
@@ -14,7 +14,7 @@ from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
 from harness.ledger.row import LedgerRow
 from harness.records import Usage
-from harness.usage import Dialect, dialect_of, usage_from_raw
+from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
 
 NO_TOTAL = "calls whose provider states no total"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
@@ -68,7 +68,8 @@ def _wrong(usage: Usage) -> Iterator[str]:
 
 def _unlike(evidence: Evidence, row: LedgerRow, usage: Usage, found: Checked) -> list[str]:
     """Return how a row differs from its provider's own usage; weak where nobody can compare."""
-    raw: dict[str, Any] = orjson.loads(row.raw_usage or "{}")
+    told: object = orjson.loads(row.raw_usage or "{}")
+    raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
     dialect = dialect_of(raw)
     theirs = usage_from_raw(dialect, raw) if dialect else None
     several = dialect == "anthropic" and _of_several(evidence, row)
