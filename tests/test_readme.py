@@ -21,18 +21,19 @@ README = (ROOT / "README.md").read_text()
 RUNNABLE = re.compile(r"<!-- run -->\n```console\n(.*?)```", re.DOTALL)
 
 
-def promised() -> list[str]:
-    """Return the commands that the README promises to work offline, joined over line ends."""
-    text = "".join(RUNNABLE.findall(README)).replace("\\\n", " ")
-    return [line.removeprefix("$ ") for line in text.splitlines()]
+def promised() -> list[list[str]]:
+    """Return the commands that the README promises to work offline, block by block."""
+    blocks = [block.replace("\\\n", " ") for block in RUNNABLE.findall(README)]
+    return [[line.removeprefix("$ ") for line in block.splitlines()] for block in blocks]
 
 
-@pytest.mark.parametrize("command", promised())
-def test_a_command_in_the_readme_runs(
-    command: str, podium_wheel: Installed, tmp_path: Path
+@pytest.mark.parametrize("commands", promised(), ids=lambda block: block[0])
+def test_a_block_of_commands_in_the_readme_runs(
+    commands: list[str], podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    done = podium_wheel.run(*shlex.split(command), cwd=tmp_path)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    for command in commands:
+        done = podium_wheel.run(*shlex.split(command, comments=True), cwd=tmp_path)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
 def test_the_pool_in_the_readme_is_a_valid_pool_file(tmp_path: Path) -> None:
