@@ -77,7 +77,12 @@ def _unparsed(block: Sequence[Row]) -> list[str]:
 
 
 def _unpriced(block: Sequence[Row]) -> list[str]:
-    """Say why there are no dollars where calls have no price: a part is never shown as the sum."""
+    """Say which calls without a price leave their rows without dollars.
+
+    At the book `none`, which the block's heading names, there is no more to say.
+    """
+    if all(row.price_book == "none" for row in block):
+        return []
     each = ", ".join(
         f"{row.system} {row.n_unpriced}"
         for row in block
