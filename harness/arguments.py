@@ -217,12 +217,21 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
 
 
 def _budget_arguments(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--max-usd", type=dollars, help="stop cleanly before spending more than this")
+    run.add_argument(
+        "--max-usd",
+        type=dollars,
+        metavar="USD",
+        help="stop before a call that, by the dearest call of that worker so far, could pass this; "
+        "calls in flight are waited for. It can be passed by as much as one call is dearer than "
+        "all before",
+    )
     run.add_argument(
         "--max-usd-per-query",
         type=dollars,
         metavar="USD",
-        help="leave a question unanswered whose next call could cost it more than this",
+        help="the same for each question: it is left unanswered before a call that, by the dearest "
+        "call of that worker in the run so far, could pass this, and the others go on. It can be "
+        "passed by as much as one call is dearer than all before",
     )
     run.add_argument(
         "--dry-run",

@@ -1,10 +1,12 @@
 """Dollars spent by a run, and the promise that `--max-usd` is not passed.
 
 Calls in flight have no price yet. So each one holds back what the dearest call of that worker has
-cost so far, a worker's first call goes alone, and a call that could pass the limit is not made. The
-limit can be passed only by as much as a call is dearer than all before it. After a call whose price
-nobody can tell, no other is made. A call that got no answer may have been billed: it counts as the
-most it can have cost, or where nothing bounds that, as the dearest call of its price.
+cost so far, or what it can cost at most where that is less, and a worker's first call goes alone. A
+call that could pass the limit is not made, and no other after it; those in flight are waited for,
+since one that is broken off may be billed, and nobody knows how much. The limit can be passed only
+by as much as a call is dearer than all before it. After a call whose price nobody can tell, no
+other is made. A call that got no answer may have been billed: it counts as the most it can have
+cost, or where nothing bounds that, as the dearest call of its price.
 
 `--max-usd-per-query` is the same promise for one question, kept by a meter of its own inside the
 run's (`QuestionSpend`).
@@ -35,11 +37,12 @@ class Spend:
     per_question: Decimal | None = None
     """What the calls of one question may cost; judges, who are no system's cost, not included."""
     _held: Decimal = Decimal(0)
+    _flying: int = 0
+    """Calls with an allowance; each ends by itself."""
+    _over: bool = False
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
-    _priced: dict[str, tuple[int, Decimal]] = field(default_factory=dict[str, tuple[int, Decimal]])
-    """Calls and dollars of each worker."""
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """By price: calls that may have been billed, of which nothing says how much."""
 
@@ -67,25 +70,59 @@ class Spend:
         """What was called without a price, and why it has none."""
         return self._unpriced
 
-    def typical(self, price_ref: str) -> Decimal | None:
-        """Return what a call of a worker has cost on average; None before the first."""
-        calls, usd = self._priced.get(price_ref, (0, Decimal(0)))
-        return usd / calls if calls else None
+    def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
+        """Return what a call is expected to cost; None before a worker's first.
+
+        That is its dearest call so far, or `most`, what this one can cost, where that is less.
+        """
+        dearest = self._dearest.get(price_ref)
+        return dearest if dearest is None or most is None else min(dearest, most)
 
     @asynccontextmanager
-    async def allowance(self, price_ref: str) -> AsyncGenerator[None]:
+    async def allowance(self, price_ref: str, most: Decimal | None = None) -> AsyncGenerator[None]:
         """Hold back what a call may cost while it is in flight; wait while too much is held.
 
-        Raises `SpendLimit` when the call could pass the limit even if nothing else were in flight.
+        Raises `SpendLimit` when the call could pass the limit even if nothing else were in flight,
+        and once one could; then only after all calls in flight have ended.
         """
-        held = Decimal(0) if self.limit is None else await self._hold(price_ref, self.limit)
+        held = await self._hold(price_ref, most)
         try:
             yield
         finally:
             self._release(held)
 
+    async def _hold(self, price_ref: str, most: Decimal | None) -> Decimal:
+        """Return what is held back, once it may be; a call of unknown cost goes alone."""
+        held, limit = Decimal(0), self.limit
+        while limit is not None:
+            left = limit - self.gone
+            expected = self.expected(price_ref, most)
+            held = left if expected is None else expected
+            self._over = self._over or self.unpriced is not None or left <= 0 or held > left
+            if self._over and not self._flying:
+                raise self._refusal(limit)
+            if not self._over and self._held + held <= left:
+                break
+            await self._wait()
+        self._held += held
+        self._flying += 1
+        return held
+
+    def _refusal(self, limit: Decimal) -> SpendLimit:
+        if self.unpriced is not None:
+            return SpendLimit(
+                f"Calls of {self.unpriced}, so --max-usd cannot hold: complete the price book "
+                "or leave --max-usd out; finished questions are not asked again."
+            )
+        return SpendLimit(
+            f"${self.gone:.4f} of --max-usd {limit} is spent, and the next call could "
+            "pass it; run the same command with a larger --max-usd to continue, finished "
+            "questions are not asked again."
+        )
+
     def _release(self, held: Decimal) -> None:
         self._held -= held
+        self._flying -= 1
         if self._settled:
             self._settled.set()
             self._settled = None
@@ -112,55 +149,30 @@ class Spend:
         if usd is not None:
             self.spent += Decimal(0) if cached else usd
             self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, Decimal(0)))
-            calls, before = self._priced.get(price_ref, (0, Decimal(0)))
-            self._priced[price_ref] = (calls + 1, before + usd)
         elif self._unpriced is None and not cached:
             self._unpriced = f"{price_ref} have no price ({_why(usage, price, service)})"
         return usd
-
-    async def _hold(self, price_ref: str, limit: Decimal) -> Decimal:
-        while True:
-            if self._unpriced is not None:
-                raise SpendLimit(
-                    f"Calls of {self._unpriced}, so --max-usd cannot hold: complete the price book "
-                    "or leave --max-usd out; finished questions are not asked again."
-                )
-            left = limit - self.gone
-            expected = self._dearest.get(price_ref, left)
-            if left <= 0 or expected > left:
-                raise SpendLimit(
-                    f"${self.gone:.4f} of --max-usd {limit} is spent, and the next call could "
-                    "pass it; run the same command with a larger --max-usd to continue, finished "
-                    "questions are not asked again."
-                )
-            if self._held + expected <= left:
-                self._held += expected
-                return expected
-            await self._wait()
 
 
 @dataclass(slots=True)
 class QuestionSpend(Spend):
     """The meter of one question; every call counts here and in the run's meter.
 
-    A call is expected to cost what the worker's dearest call of this question cost, before its
-    first one what its calls in this run cost on average. One that could pass the limit is not made,
-    and no other after it; those in flight are waited for, since breaking one off may be billed.
+    The promise is the run's: what a call is expected to cost is known from the whole run, and what
+    stops is this question alone.
     """
 
     run: Spend | None = None
-    _over: bool = False
 
     @asynccontextmanager
-    async def allowance(self, price_ref: str) -> AsyncGenerator[None]:
+    async def allowance(self, price_ref: str, most: Decimal | None = None) -> AsyncGenerator[None]:
         """Hold back what a call may cost, here and in the run's meter.
 
         Raises `QuestionLimit` when it could pass the question's limit, `SpendLimit` for the run's.
         """
-        assert self.run is not None, "for_question gives the run's meter"
-        held = await self._hold_here(price_ref, self.run)
+        held = await self._hold(price_ref, most)
         try:
-            async with self.run.allowance(price_ref):
+            async with self._of_run.allowance(price_ref, most):
                 yield
         finally:
             self._release(held)
@@ -178,36 +190,38 @@ class QuestionSpend(Spend):
         Here one that was `cached` counts as well: what a question may cost, and so what becomes of
         it, does not depend on who asked before.
         """
-        assert self.run is not None, "for_question gives the run's meter"
-        self.run.add(price_ref, usage, service, cached=cached)
+        self._of_run.add(price_ref, usage, service, cached=cached)
         return Spend.add(self, price_ref, usage, service)
 
     def lost(self, price_ref: str, most: Decimal | None) -> None:
         """Count a call that got no answer in both meters."""
-        assert self.run is not None, "for_question gives the run's meter"
-        self.run.lost(price_ref, most)
+        self._of_run.lost(price_ref, most)
         Spend.lost(self, price_ref, most)
 
-    async def _hold_here(self, price_ref: str, run: Spend) -> Decimal:
-        limit = self.limit or Decimal(0)
-        while True:
-            if run.unpriced is not None:
-                raise SpendLimit(
-                    f"Calls of {run.unpriced}, so --max-usd-per-query cannot hold: complete the "
-                    "price book or leave --max-usd-per-query out."
-                )
-            left = limit - self.gone
-            expected = self._dearest.get(price_ref) or run.typical(price_ref) or left
-            self._over = self._over or left <= 0 or expected > left
-            if self._over and not self._held:
-                raise QuestionLimit(
-                    f"budget per question: another call could pass --max-usd-per-query {limit:f}; "
-                    "the same command with a larger one asks such questions again, and no others."
-                )
-            if not self._over and self._held + expected <= left:
-                self._held += expected
-                return expected
-            await self._wait()
+    @property
+    def unpriced(self) -> str | None:
+        """What this run called without a price."""
+        return self._of_run.unpriced
+
+    def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
+        """Return what the whole run says."""
+        return self._of_run.expected(price_ref, most)
+
+    @property
+    def _of_run(self) -> Spend:
+        assert self.run is not None, "for_question gives the run's meter"
+        return self.run
+
+    def _refusal(self, limit: Decimal) -> SpendLimit:
+        if self.unpriced is not None:
+            return SpendLimit(
+                f"Calls of {self.unpriced}, so --max-usd-per-query cannot hold: complete the "
+                "price book or leave --max-usd-per-query out."
+            )
+        return QuestionLimit(
+            f"budget per question: another call could pass --max-usd-per-query {limit:f}; "
+            "the same command with a larger one asks such questions again, and no others."
+        )
 
 
 def _why(usage: Usage | None, price: Price | None, service: Service) -> str:

@@ -8,7 +8,11 @@ import anyio
 import pytest
 from runs import BOOK, Crew, failing_on, sit, steps
 
+from harness.audit import audit
+from harness.cli import main
 from harness.errors import SpendLimit, UserError
+from harness.ledger.merge import rows_of
+from harness.ledger.sitting_files import sittings_below
 from harness.ledger.spent import spent_in_logs
 from harness.logs import find_logs
 from harness.prices.pricing import Service
@@ -83,6 +87,56 @@ def test_a_priced_call_leaves_the_next_one_its_way() -> None:
     spend = Spend(BOOK, limit=Decimal(4))
     anyio.run(ask_twice, spend, SAGE, PRICED)
     assert spend.spent == Decimal(4)
+
+
+def test_a_refusal_waits_for_all_calls_in_flight_and_names_one_sum() -> None:
+    """Two questions: a call of the one is in flight when one of the other is refused."""
+    order: list[str] = []
+
+    async def slow(spend: Spend, gate: anyio.Event) -> None:
+        async with spend.allowance(SAGE):
+            await gate.wait()
+            spend.add(SAGE, PRICED)
+            order.append("ended")
+
+    async def refused(spend: Spend, price_ref: str) -> None:
+        with pytest.raises(SpendLimit) as stop:
+            async with spend.allowance(price_ref):
+                pass
+        order.append(str(stop.value).partition(" is spent")[0])
+
+    async def both() -> None:
+        spend, gate = Spend(BOOK, limit=Decimal(5)), anyio.Event()
+        spend.add("scripted/clerk", Usage(input=500_000))
+        spend.add(SAGE, PRICED)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(slow, spend, gate)
+            await anyio.wait_all_tasks_blocked()
+            spend.add(SAGE, PRICED)
+            for ref in (SAGE, "scripted/clerk", SAGE):
+                tasks.start_soon(refused, spend, ref)
+            await anyio.wait_all_tasks_blocked()
+            assert order == []
+            gate.set()
+
+    anyio.run(both)
+    assert order[0] == "ended"
+    assert len(order) == 4
+    assert len(set(order[1:])) == 1
+
+
+@pytest.mark.parametrize("limits", [["--max-usd", "0.005"], ["--max-usd-per-query", "0.003"]])
+def test_a_limit_breaks_off_no_call_so_that_a_strict_audit_holds(
+    tmp_path: Path, limits: list[str]
+) -> None:
+    run = ["run", "--suite", "practice-integer", "--system", "moa-lite", "--pool", "rehearsal"]
+    main(
+        [*run, "--limit", "12", "--time-scale", "0.02", "--log-dir", str(tmp_path / "run"), *limits]
+    )
+    (files,) = sittings_below(tmp_path / "run")
+    assert {row.billable for row in rows_of(files)} == {"yes"}
+    found = audit(tmp_path / "run", strict=True)
+    assert {one.invariant for one in found.verdicts if one.status == "fail"} <= {"I10"}
 
 
 def test_logged_replies_without_a_price_are_not_counted_as_nothing(tmp_path: Path) -> None:

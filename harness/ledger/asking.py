@@ -125,13 +125,13 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     cannot be written down. A request that was refused as too long is not billed.
     """
     asked = Asked()
-    async with spend.allowance(request.price_ref) if spend else nullcontext():
+    most = _most(request, spend) if spend else None
+    async with spend.allowance(request.price_ref, most) if spend else nullcontext():
         try:
             with _written_down(request, asked, spend):
                 yield asked
         finally:
             if spend and asked.lost:
-                most = _most(request, spend)
                 for _ in range(asked.lost):
                     spend.lost(request.price_ref, most)
         if asked.output and asked.usage is None:
