@@ -121,7 +121,7 @@ def test_a_forged_journal_fails_by_name(
 
 def test_a_journal_that_was_deleted_whole_fails_i4(run: Path) -> None:
     shutil.rmtree(run / "ledger")
-    assert "written down in a journal, and there is none" in said(audit(run), "I4")
+    assert "written down in a journal that is not here" in said(audit(run), "I4")
     assert "I4" in failing(run)
 
 

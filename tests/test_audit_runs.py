@@ -13,7 +13,7 @@ from runs import BOOK, Crew, failing_on, number, sit, steps
 from scripted import Heard
 from test_ledger import cached, foreign_log
 
-from harness.audit import as_json, audit
+from harness.audit import as_json, as_text, audit
 from harness.audit.run import parts_of
 from harness.cli import main
 from harness.ledger.sitting_files import sittings_below
@@ -172,7 +172,10 @@ def test_a_log_that_inspect_wrote_alone_can_be_audited(tmp_path: Path) -> None:
     assert found.ok
     assert said(found, "I2").startswith("pass")
     assert "not a run of podium" in said(found, "I13")
-    assert found.table.dollars["live inference"].total is None
+    assert found.table.dollars["unlabelled inference"].total is None
+    assert "unlabelled: podium did not run it" in as_text(found)
+    assert "older than journals" not in as_text(found)
+    assert "no journal: podium did not run it" in said(found, "I4")
 
 
 def test_one_call_without_a_price_leaves_no_total(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from harness.audit.evidence import NOTHING, Tokens, minus
 from harness.audit.result import Verdict
 from harness.audit.run import Audit
-from harness.audit.table import Dollars, Table
+from harness.audit.table import UNLABELLED, Dollars, Table
 from harness.ledger.row import plain
 
 SHOWN = 10
@@ -56,6 +56,8 @@ def _reconciliation(table: Table) -> Iterator[str]:
         f"RECONCILIATION of {counts['sittings']:,} sittings: {counts['logs']:,} logs, "
         f"{counts['journals']:,} journals"
     )
+    if counts["run directories"] > 1:
+        yield f"put together from {counts['run directories']:,} run directories"
     yield from (f"{counts[name]:>14,}  {meaning}" for name, meaning in COUNTS)
     yield ""
     yield f"{'tokens':<42}{'input':>15}{'cached':>13}{'output':>13}{'reasoning':>13}"
@@ -72,6 +74,8 @@ def _reconciliation(table: Table) -> Iterator[str]:
     for name, dollars in sorted(table.dollars.items()):
         yield from _dollars_lines(name, dollars)
     yield PAID
+    if any(name.startswith(UNLABELLED) for name in table.dollars):
+        yield "unlabelled: podium did not run it, and nobody wrote down whether it was paid."
 
 
 def _tokens_line(title: str, tokens: Tokens) -> str:
@@ -96,9 +100,19 @@ def _verdicts(audit: Audit) -> Iterator[str]:
         said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
         yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 20, **AS_IT_IS)
         yield from (f"{'':<20}{reason} ({often:,})" for reason, often in verdict.reasons)
-    failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
     yield ""
-    yield "No invariant fails." if audit.ok else f"{failed} of {len(audit.verdicts)} fail."
+    yield _summary(audit)
+
+
+def _summary(audit: Audit) -> str:
+    """Return the verdict in a line: what fails, and what a strict audit would fail on."""
+    failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
+    weak = sum(verdict.status == "weak" for verdict in audit.verdicts)
+    said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
+    if not weak:
+        return f"{said}."
+    them = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
+    return f"{said}; {weak} {them}."
 
 
 def _faults(audit: Audit) -> Iterator[str]:

@@ -56,6 +56,16 @@ class Evidence:
         """Say whether anything was written down before the calls."""
         return bool(self.merged.gathered.journals)
 
+    def why_no_journal(self) -> str:
+        """Return why no journal is here, as far as the newest log tells."""
+        if self.facts is None:
+            return "no journal: podium did not run it"
+        if self.facts.redacted:
+            return "no journal: redacted copies are shared without"
+        if self.facts.journal is not None:
+            return "no journal: the `ledger/` folder belongs to the logs and is not here"
+        return "no journal: the run is older than journals"
+
     @cached_property
     def by_event(self) -> Mapping[str, LedgerRow]:
         """Rows by the uuid of their event."""

@@ -10,6 +10,11 @@ from harness.ledger.merge import rows_of
 from harness.ledger.row import canonical
 from harness.ledger.sitting_files import Files
 
+NO_MANIFEST = (
+    "no manifest: whoever ran it with podium should supply MANIFEST.json (a run that was killed "
+    "has none until it is resumed)"
+)
+
 
 def self_contained(evidence: Evidence) -> Checked:
     """I13: prices and facts of the run are in its own files, so that they alone give the result."""
@@ -36,7 +41,7 @@ def chains(evidence: Evidence) -> Checked:
     """I14: every line of a journal follows the one before it."""
     found = Checked()
     if not evidence.has_journal:
-        found.skipped, found.matters = "no journal: the run is older than journals", True
+        found.skipped, found.matters = evidence.why_no_journal(), True
     for journal in evidence.merged.gathered.journals:
         for fault in journal.chain.faults:
             said = f"line {fault.line} {fault.kind}: {fault.said}"
@@ -49,7 +54,7 @@ def manifest(run: Path, name: str) -> Checked:
     found = Checked()
     for finding in verify(run):
         if finding.kind == "absent":
-            return Checked(skipped="no manifest: `podium manifest write` makes one", matters=True)
+            return Checked(skipped=NO_MANIFEST, matters=True)
         place = f"{finding.path}, {finding.where}" if finding.where else finding.path
         said = f"{finding.kind}: {finding.said}"
         found.faults.append(Fault("I14", name, place, said))

@@ -34,6 +34,10 @@ OWN = (
     "orchestration_out",
 )
 """Counts that only a provider's own usage has; a log may have lost it."""
+GONE = (
+    "its calls were written down in a journal that is not here: the `ledger/` folder belongs to "
+    "the logs"
+)
 
 
 def records_agree(evidence: Evidence) -> Checked:
@@ -42,7 +46,8 @@ def records_agree(evidence: Evidence) -> Checked:
     faults = [*_twice(evidence)]
     if not evidence.has_journal:
         faults += _gone(evidence)
-        found.skipped, found.matters = _why_none(evidence), True
+        if not faults:
+            found.skipped, found.matters = evidence.why_no_journal(), True
         found.faults = [Fault("I4", evidence.name, *one) for one in faults]
         return found
     faults += [*_escaped(evidence, found), *_lost(evidence), *_disagree(evidence)]
@@ -74,13 +79,7 @@ def _gone(evidence: Evidence) -> Iterator[Said]:
     """Yield logs whose calls were written down, where no journal is left."""
     for log in evidence.logs:
         if _journaled(log.facts) and any(one.events or one.lost for one in log.samples):
-            yield f"log {log.name}", "its calls were written down in a journal, and there is none"
-
-
-def _why_none(evidence: Evidence) -> str:
-    if evidence.facts and evidence.facts.redacted:
-        return "no journal: redacted copies are shared without"
-    return "no journal: the run is older than journals"
+            yield f"log {log.name}", GONE
 
 
 def _escaped(evidence: Evidence, found: Checked) -> Iterator[Said]:

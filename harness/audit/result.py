@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-Status = Literal["pass", "fail", "not applicable"]
+Status = Literal["pass", "weak", "fail", "not applicable"]
+"""`weak`: nothing contradicts it, and a strict audit fails on what the record lacks."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,6 +90,8 @@ class Findings:
         """Return the verdict; a strict one takes gaps in the record for failures."""
         if self.faults or (strict and (self.gaps or self.weak)):
             return "fail"
+        if self.gaps or self.weak:
+            return "weak"
         return "pass" if self.checked else "not applicable"
 
     def reasons(self) -> tuple[tuple[str, int], ...]:

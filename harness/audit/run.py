@@ -122,7 +122,9 @@ def _check_whole(
     """Check what is not of one sitting: reading twice, manifests, bills."""
     smallest = min(sittings, key=lambda one: (_size(one), name_of(one)))
     whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
-    for run in runs_of(folder, sittings):
+    runs = runs_of(folder, sittings)
+    whole.table.counts["run directories"] = len(runs)
+    for run in runs:
         name = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
         whole.findings["I14"].add(
             manifest(run, "manifest" if name == "." else f"manifest of {name}")

@@ -24,6 +24,8 @@ from harness.ledger.row import LedgerRow
 
 RECORDS = ("ledger", "samples", "runs", "hooks")
 """Who counts tokens: our rows, and three of Inspect's own totals."""
+UNLABELLED = "unlabelled"
+"""Of calls that podium did not make: nobody wrote down whether they were paid."""
 
 
 @dataclass(slots=True)
@@ -105,7 +107,7 @@ def table_of(evidence: Evidence) -> Table:
     """Return the figures of one sitting."""
     found = Table(counts=_counts(evidence))
     for row in evidence.rows:
-        found.dollars.setdefault(f"{row.label} {row.scope}", Dollars()).add(row)
+        found.dollars.setdefault(f"{_label(evidence, row)} {row.scope}", Dollars()).add(row)
     found.tokens["ledger"] = _sum(spent(evidence.rows).values())
     for name, tokens, causes in (_samples(evidence), _runs(evidence), _hooks(evidence)):
         found.tokens[name] = tokens
@@ -115,6 +117,13 @@ def table_of(evidence: Evidence) -> Table:
         every = {**causes, "UNEXPLAINED": rest}
         found.causes[name] = {cause: one for cause, one in every.items() if one != NOTHING}
     return found
+
+
+def _label(evidence: Evidence, row: LedgerRow) -> str:
+    """Return a row's label; logs that podium did not write have none."""
+    seen = evidence.seen.get(row.event or "")
+    foreign = row.journal is None and seen is not None and seen.log.facts is None
+    return UNLABELLED if foreign else row.label
 
 
 def _counts(evidence: Evidence) -> Counter[str]:
