@@ -179,7 +179,25 @@ def test_the_command_writes_a_manifest_and_names_its_root(
 ) -> None:
     (home / FILE).unlink()
     assert main(["manifest", "write", str(home)]) == 0
-    assert read_manifest(home / FILE).root in capsys.readouterr().out
+    root = read_manifest(home / FILE).root
+    written = capsys.readouterr().out
+    assert f"Root: {root}\n  This is what to publish" in written
+    assert main(["manifest", "verify", str(home)]) == 0
+    assert f"Root: {root}\n  This is what to publish" in capsys.readouterr().out
+
+
+def test_the_command_names_the_files_that_no_manifest_covers(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "report").mkdir()
+    for name in ("logs.json", "notes.txt", "report/report.md", "report/rows.csv"):
+        (home / name).write_text("made up")
+    assert main(["manifest", "verify", str(home)]) == 0
+    said = capsys.readouterr().out
+    outside = "eval-set.json, logs.json, notes.txt, report/report.md, report/rows.csv and 1 more"
+    assert f"6 files here are not covered: {outside}" in said
+    assert "reports and exports, which lie outside: make them again from the logs" in said
+    assert "that grades are right (podium regrade grades again)" in said
 
 
 def test_a_file_that_is_no_manifest_is_refused_in_a_sentence(home: Path) -> None:

@@ -1,6 +1,15 @@
 """The command that shows whether a run's files are what they were: manifest."""
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+NAMED = 5
+"""Files outside a manifest that are named."""
+ABSENT = (
+    "whoever ran it should supply MANIFEST.json (a run that was killed has none until it is "
+    "resumed); of your own run, `podium manifest write` makes one"
+)
 
 
 def manifest_command(args: argparse.Namespace) -> int:
@@ -18,27 +27,55 @@ def _write(args: argparse.Namespace) -> int:
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
     with locked(args.dir):
         made = write_manifest(args.dir)
-    print(f"{args.dir / 'MANIFEST.json'}: {len(made.files)} files, root {made.root}")
-    print("Publish the root, or sign the manifest: else it shows no wholesale rewrite.")
+    print(f"{args.dir / 'MANIFEST.json'}: {len(made.files)} files")
+    print(_root(made.root))
+    print("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
     return 0
 
 
 def _verify(args: argparse.Namespace) -> int:
     from harness.errors import UserError
+    from harness.integrity.inventory import uncovered
     from harness.integrity.tampering import LIMITS, verify
 
     found = verify(args.dir, args.root or "", shared=args.shared)
     if any(one.kind == "absent" for one in found):
-        raise UserError(f"There is no manifest in {args.dir}; `podium manifest write` makes one.")
+        raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
     for one in found:
         print(one)
     print(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
+    print(_root_of(args.dir))
     said, vouched = _authenticity(args)
     print(f"Authenticity: {said}.")
     if args.shared:
         print("Of a redacted log only the digests of its originals are checked, not its numbers.")
     print("Not proved: " + ";\n  ".join(LIMITS) + ".")
+    if outside := uncovered(args.dir):
+        print(f"  {_named(outside)}.")
     return 0 if vouched and not found else 1
+
+
+def _root_of(folder: Path) -> str:
+    """Return the root that a manifest states; where it cannot be read, why there is none."""
+    from harness.errors import UserError
+    from harness.integrity.manifest import FILE, read_manifest
+
+    try:
+        return _root(read_manifest(folder / FILE).root)
+    except UserError as error:
+        return f"Root: none ({error})"
+
+
+def _root(root: str) -> str:
+    return f"Root: {root}\n  This is what to publish: compare with --root what was published."
+
+
+def _named(outside: Sequence[str]) -> str:
+    """Say how many files a manifest is not about, with the first names."""
+    names = ", ".join(one if one.isprintable() else ascii(one) for one in outside[:NAMED])
+    more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
+    are = "file here is" if len(outside) == 1 else "files here are"
+    return f"{len(outside):,} {are} not covered: {names}{more}"
 
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:

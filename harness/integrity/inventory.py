@@ -23,6 +23,9 @@ FileKind = Literal["log", "journal", "record"]
 RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json")
 """What a run writes down beside logs and journals, here and in `selection/`."""
 
+OWN = ("MANIFEST.json", "MANIFEST.sig")
+"""What stands for the manifest itself."""
+
 ABOUT = ("suite", "suite_version", "data_revision")
 
 SAMPLES = "samples/"
@@ -83,6 +86,16 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
         for path in log_dir.rglob(pattern):
             found.setdefault(path.relative_to(log_dir).as_posix(), "record")
     return dict(sorted(found.items()))
+
+
+def uncovered(log_dir: Path) -> list[str]:
+    """Return the files below a directory that no manifest is about, sorted, hidden ones last.
+
+    The manifest and its signature are left out: `OWN` names them, and `podium` checks them itself.
+    """
+    files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
+    outside = {*files} - covered(log_dir).keys() - set(OWN)
+    return sorted(outside, key=lambda path: (path.startswith("."), path))
 
 
 def inventory(log_dir: Path, known: Mapping[str, Entry]) -> tuple[Entry, ...]:

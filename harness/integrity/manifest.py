@@ -20,11 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import UserError
 from harness.integrity import merkle
-from harness.integrity.inventory import Entry, covered, file_digest, inventory
+from harness.integrity.inventory import OWN, Entry, covered, file_digest, inventory
 from harness.ledger.row import canonical
 
-FILE = "MANIFEST.json"
-SIGNATURE = "MANIFEST.sig"
+FILE, SIGNATURE = OWN
 SCHEMA = "podium-manifest-1"
 ORDER = "head, then files by path, each log followed by its samples in file order"
 

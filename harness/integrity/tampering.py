@@ -23,6 +23,8 @@ LIMITS = (
     "that was published earlier, or a signature by a key you know, shows that",
     "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
     "that no call was made outside podium",
+    "that grades are right (podium regrade grades again)",
+    "reports and exports, which lie outside: make them again from the logs",
 )
 """What a manifest that holds does not prove."""
 
@@ -56,7 +58,7 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
         raise UserError(f"{published!r} is no root: a root is 64 hex digits.")
     path = log_dir / FILE
     if not path.exists():
-        return (Finding("absent", FILE, "", "there is none; `podium manifest write` makes one"),)
+        return (Finding("absent", FILE, "", "there is none: whoever ran it should supply it"),)
     try:
         manifest = read_manifest(path)
     except UserError:
