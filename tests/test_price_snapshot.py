@@ -146,13 +146,16 @@ def test_a_book_is_never_overwritten(tmp_path: Path) -> None:
         write_new("x", tmp_path / "mine.json")
 
 
-def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("genai_prices", "genai_prices.data"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UserError, match=r"pip install 'podium\[prices\]'") as caught:
+    with pytest.raises(UserError, match=r"pip install '\.\[prices\]'` in the checkout") as caught:
         installed(TODAY)
     assert "\n" not in str(caught.value)
     assert main(["prices", "verify"]) == 0
+    assert "Books were read only, nothing was compared with genai-prices" in capsys.readouterr().out
 
 
 def test_the_command_makes_a_book_that_verify_accepts(

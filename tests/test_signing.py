@@ -145,5 +145,5 @@ def test_without_the_extra_a_sentence_says_so(home: Path, tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
-    assert 'pip install "podium[signing]"' in done.stderr
+    assert "`pip install '.[signing]'` in the checkout" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -61,7 +61,8 @@ def _verify(args: argparse.Namespace) -> int:
         source = None
         print(f"Not compared with genai-prices: {error}", file=sys.stderr)
     wrong = [name for name in names if not _verified(name, source)]
-    print(f"{len(names)} books, {len(wrong)} to look at.")
+    read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
+    print(f"{len(names)} books, {len(wrong)} to look at.{read_only}")
     return 1 if wrong else 0
 
 

@@ -164,5 +164,6 @@ def _need_cryptography() -> None:
         import cryptography  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it there?
     except ImportError as error:
         raise UserError(
-            'Signing needs the extra: pip install "podium[signing]"; all else works without it.'
+            "Signing needs an extra: `pip install '.[signing]'` in the checkout. "
+            "All else works without."
         ) from error

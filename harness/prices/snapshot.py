@@ -73,7 +73,8 @@ def installed(today: date) -> Source:
         from genai_prices.data import providers
     except ImportError:
         raise UserError(
-            "Making or comparing a price book needs genai-prices: pip install 'podium[prices]'."
+            "Making or comparing a price book needs genai-prices: "
+            "`pip install '.[prices]'` in the checkout."
         ) from None
     days = (day for one in providers for model in one.models for day in _start_days(model))
     known_on = max((day for day in days if day <= today), default=today)
