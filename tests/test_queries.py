@@ -195,7 +195,14 @@ def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path
     text = query_text(conducted, Wanted("numbers/q1", "conductor-prompted"))
     for said in ("✓ right", "answer 1; target 1", "list price $0.0000196", "step 2: clerk"):
         assert said in text
-    assert "reply: one [31m two" in text
+    assert "reply: one [31m two\n" in text
+
+
+def test_a_reply_that_is_cut_ends_in_a_mark(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "x" * 101))
+    assert f"reply: {'x' * 100}…\n" in query_text(tmp_path, Wanted("q1"))
+    sit(tmp_path / "short", "single:sage", crew=Crew(sage=lambda heard: "y" * 100))
+    assert f"reply: {'y' * 100}\n" in query_text(tmp_path / "short", Wanted("q1"))
 
 
 def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:

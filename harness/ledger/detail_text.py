@@ -12,6 +12,8 @@ from harness.ledger.row import LedgerRow
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
 UNKNOWN = "unknown"
+PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it was paid)"}
+"""What is said of what was billed, by label; nothing was paid of the other labels."""
 
 
 def query_text(folder: Path, wanted: Wanted) -> str:
@@ -52,7 +54,7 @@ def _head(row: QueryRow) -> Iterator[str]:
         f"cached {_or(row.cache_read)}; orchestration {_or(row.orchestration)}"
     )
     unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
-    paid = "" if row.label == "live" else " (would be; nothing was paid)"
+    paid = PAID.get(row.label, " (would be; nothing was paid)")
     yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {_billed(row)}{paid}"
     if row.grader_calls:
         yield f"  scoring {_usd(row.usd_scoring)} in {row.grader_calls} calls"

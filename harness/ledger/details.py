@@ -70,7 +70,7 @@ class QueryDetail:
     discarded: tuple[LedgerRow, ...]
     """Attempts at the question that were not graded."""
     replies: Mapping[str, str]
-    """First words of each reply, by event; empty where texts are withheld."""
+    """First words of each reply, by event, `…` where cut; empty where texts are withheld."""
 
 
 def details(folder: Path, wanted: Wanted) -> list[QueryDetail]:
@@ -170,7 +170,8 @@ def _replies(sample: Json) -> Mapping[str, str]:
         choices = output.get("choices")
         if event.get("event") == "model" and choices:
             said = _said(choices[0]["message"].get("content"), sample)
-            found[str(event.get("uuid"))] = said[:FIRST]
+            cut = "…" if len(said) > FIRST else ""
+            found[str(event.get("uuid"))] = said[:FIRST] + cut
     return found
 
 
