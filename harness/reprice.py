@@ -6,7 +6,7 @@ does not price leaves no figure at that book: a smaller one would make its syste
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
@@ -24,7 +24,9 @@ from harness.records import Usage
 NAME = "reprice.json"
 UNKNOWN = "—"
 MICRO = Decimal("0.000001")
-HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then", "$ at B", "ratio")
+SHOWN = 20
+"""Characters of a book's name in a column's title."""
+HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then")
 LEGEND = (
     "Per graded question, list price, nothing cached, graders left out. n counts the questions."
 )
@@ -98,8 +100,8 @@ def show_repriced(rows: Sequence[Repriced]) -> str:
     if not rows:
         raise UserError("No question was graded, so there is nothing to price.")
     cells = [_cells(row) for row in rows]
-    notes = dict.fromkeys(note for row in rows for note in _notes(row))
-    return "\n\n".join((columns(HEADS, cells), LEGEND, "\n".join(notes)))
+    heads = (*HEADS, f"$ at {_short(rows[0].now.book)}", "ratio")
+    return "\n\n".join((columns(heads, cells), LEGEND, "\n".join(_notes(rows))))
 
 
 def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
@@ -173,12 +175,26 @@ def _cells(row: Repriced) -> tuple[str, ...]:
     )
 
 
-def _notes(row: Repriced) -> Iterable[str]:
-    for name, at in (("then", row.then), ("B", row.now)):
-        used = ", ".join(at.evidence) or "no price of it was used"
-        yield f"{name}: {at.book} of {at.date} (sha256 {at.sha256[:12]}), evidence: {used}"
-        for ref in at.unpriced:
-            yield f"{name}: no price: {ref}"
+def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
+    """Yield the facts of every book, a line each."""
+    for name, sides in (("then", [row.then for row in rows]), ("", [row.now for row in rows])):
+        for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
+            same = [at for at in sides if (at.book, at.date, at.sha256) == book]
+            evidence = sorted({one for at in same for one in at.evidence})
+            yield f"{name or _short(book[0])}: {book[0]}"
+            yield f"  date {book[1]}"
+            yield f"  sha256 {book[2][:12]}"
+            yield f"  evidence: {', '.join(evidence) or 'no price of it was used'}"
+            yield from (f"  no price: {ref}" for ref in sorted({*_unpriced(same)}))
+
+
+def _unpriced(sides: Iterable[At]) -> Iterator[str]:
+    return (ref for at in sides for ref in at.unpriced)
+
+
+def _short(name: str) -> str:
+    """Return a book's name, cut where it would widen the table."""
+    return name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…"
 
 
 def _per(total: int | None, queries: int) -> str:

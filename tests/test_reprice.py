@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -71,8 +72,19 @@ def test_a_worker_without_a_price_leaves_no_smaller_number(tmp_path: Path) -> No
     assert row.then.usd is not None
     assert row.now.unpriced == ("scripted/clerk (not in the book)",)
     shown = show_repriced([row])
-    assert "B: no price: scripted/clerk (not in the book)" in shown
+    assert "other: other" in shown.splitlines()
+    assert "  no price: scripted/clerk (not in the book)" in shown.splitlines()
+    assert "$ at other" in shown.splitlines()[0]
     assert shown.splitlines()[1].split()[-2:] == ["—", "—"]
+
+
+def test_a_book_s_long_name_is_cut_in_the_title_and_whole_beneath(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage")
+    name = "a-book-with-a-very-long-name-2026-02-03"
+    (row,) = rows_below(tmp_path, replace(book(sage=SAGE), name=name))
+    shown = show_repriced([row])
+    assert "$ at a-book-with-a-very-…" in shown.splitlines()[0]
+    assert f"a-book-with-a-very-…: {name}" in shown.splitlines()
 
 
 def test_graders_and_questions_without_a_grade_are_left_out(tmp_path: Path) -> None:
@@ -122,8 +134,16 @@ def test_the_command_prints_both_books_and_writes_only_where_it_is_told(
     assert main(asked) == 0
     shown = capsys.readouterr().out
     assert "2.000" in shown
-    assert "then: test-book of 2026-01-02" in shown
-    assert "B: other of 2026-02-03" in shown
+    assert "$ at other" in shown
+    lines = shown.splitlines()
+    for line in (
+        "then: test-book",
+        "  date 2026-01-02",
+        "  evidence: dated",
+        "other: other",
+        "  date 2026-02-03",
+    ):
+        assert line in lines
     assert digests(tmp_path / "logs") == before
     assert main([*asked, "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "reprice.json").is_file()
