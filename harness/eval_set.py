@@ -24,6 +24,7 @@ from inspect_ai.model import Model
 
 from harness.ledger.spending import Standing
 from harness.logs import newest_logs
+from harness.plural import counted
 from harness.prices import Book
 from harness.private import publishable, said
 from harness.progress import progress_line
@@ -171,7 +172,9 @@ def trouble(logs: Sequence[EvalLog]) -> tuple[str, ...]:
         )
         if log.error and not any(summary.error for summary in summaries):
             reasons[said(_sentence(log.error.message), publishable(log.eval.metadata))] += 1
-    return tuple(f"{reason} ({count} questions)" for reason, count in reasons.most_common())
+    return tuple(
+        f"{reason} ({counted(count, 'question')})" for reason, count in reasons.most_common()
+    )
 
 
 def _sentence(error: str) -> str:

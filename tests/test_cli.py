@@ -114,6 +114,15 @@ def test_a_worker_that_cannot_be_asked_or_paid_is_refused_by_run_and_named_by_do
     assert reason in capsys.readouterr().out
 
 
+def test_a_pool_without_prices_is_told_to_name_a_book_that_has_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--pool", str(live_pool(tmp_path, "openai/gpt-5", "none"))]) == 1
+    said = capsys.readouterr().out
+    assert "has no price: book 'none' states none, so name another book at `prices`" in said
+    assert "add 'openai/gpt-5'" not in said
+
+
 def test_doctor_knocks_at_a_server_and_hears_whether_somebody_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

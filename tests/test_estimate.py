@@ -18,7 +18,7 @@ from harness.estimate.cost import Estimator
 from harness.estimate.estimate import Estimate, Line, estimate
 from harness.estimate.past import Past
 from harness.estimate.plans import CountedCall, Unplannable, counted_calls
-from harness.estimate.text import as_text, warning
+from harness.estimate.text import as_text
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import Question
@@ -106,11 +106,12 @@ def test_a_first_dry_run_goes_by_the_plan_and_the_limits(tmp_path: Path) -> None
     assert (one.left, one.most.calls) == (12, 12)
     assert one.most.input == text
     assert one.most.usd == (text + 12 * 50) * Decimal("0.0001")
-    assert one.expected == one.most
+    assert (one.expected.calls, one.expected.input, one.expected.usd) == (12, None, None)
     assert one.most.usd is not None
-    assert one.basis == "its plan, at most"
+    assert one.basis == "its plan; no past call of ada"
+    assert as_text(found).splitlines()[1].split()[2:7] == ["12", "12", "-", "-", "-"]
     enough = one.most.usd.quantize(Decimal("0.01"), rounding="ROUND_UP")
-    assert f"--max-usd {enough} would be enough." in as_text(found)
+    assert f"--max-usd {enough} would be enough but for HTTP retries." in as_text(found)
     assert not log_dir.exists()
     assert calls(log_dir) == []
 
@@ -154,6 +155,9 @@ def test_other_runs_of_the_same_workers_are_learned_from(tmp_path: Path) -> None
     assert voting.expected.output == 12 * 5 * 40
     with pytest.raises(UserError, match="name a directory that `podium run` wrote"):
         dry(log_dir, tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"There is no run in .*empty"):
+        dry(log_dir, tmp_path / "empty")
 
 
 def test_a_finished_run_has_nothing_left(tmp_path: Path) -> None:
@@ -245,20 +249,6 @@ def test_what_a_run_refuses_a_dry_run_refuses(
     toy_run(log_dir, limit=1)
     with pytest.raises(UserError, match=reason):
         dry(log_dir, **changes)
-
-
-def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> None:
-    log_dir = tmp_path / "run"
-    limited_pool(log_dir)
-    found = dry(log_dir)
-    small = asked(log_dir, max_usd=Decimal("0.001"))
-    assert warning(found, small) == (
-        "one question of single:ada on toy may cost $0.0074, more than --max-usd 0.001 leaves "
-        "(its plan, at most)."
-    )
-    each = asked(log_dir, max_usd_per_query=Decimal("0.001"))
-    assert "more than --max-usd-per-query 0.001" in warning(found, each)
-    assert warning(found, asked(log_dir, max_usd=Decimal(1))) == ""
 
 
 def test_the_command_needs_no_key_and_writes_nothing(

@@ -197,3 +197,10 @@ def test_a_model_that_the_package_forgot_is_a_difference_and_no_crash(
     )
     assert main(["prices", "verify", str(gone)]) == 1
     assert "no price of 'openai/withdrawn'" in capsys.readouterr().out
+
+
+def test_verify_refuses_a_book_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prices", "verify", "nope"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "There is no price book 'nope'; known books: " in said.err

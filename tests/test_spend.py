@@ -125,13 +125,13 @@ def test_a_refusal_waits_for_all_calls_in_flight_and_names_one_sum() -> None:
     assert len(set(order[1:])) == 1
 
 
-@pytest.mark.parametrize("limits", [["--max-usd", "0.005"], ["--max-usd-per-query", "0.003"]])
+@pytest.mark.parametrize("limits", [["--max-usd", "0.008"], ["--max-usd-per-query", "0.003"]])
 def test_a_limit_breaks_off_no_call_so_that_a_strict_audit_holds(
     tmp_path: Path, limits: list[str]
 ) -> None:
     run = ["run", "--suite", "practice-integer", "--system", "moa-lite", "--pool", "rehearsal"]
     main(
-        [*run, "--limit", "12", "--time-scale", "0.02", "--log-dir", str(tmp_path / "run"), *limits]
+        [*run, "--limit", "5", "--time-scale", "0.02", "--log-dir", str(tmp_path / "run"), *limits]
     )
     (files,) = sittings_below(tmp_path / "run")
     assert {row.billable for row in rows_of(files)} == {"yes"}

@@ -9,6 +9,7 @@ from harness.audit.result import Verdict
 from harness.audit.run import Audit
 from harness.audit.table import UNLABELLED, Dollars, Table
 from harness.ledger.row import plain
+from harness.plural import counted
 
 SHOWN = 10
 """Faults of one invariant that are printed; the JSON has all of them."""
@@ -53,8 +54,8 @@ def as_text(audit: Audit) -> str:
 def _reconciliation(table: Table) -> Iterator[str]:
     counts = table.counts
     yield (
-        f"RECONCILIATION of {counts['sittings']:,} sittings: {counts['logs']:,} logs, "
-        f"{counts['journals']:,} journals"
+        f"RECONCILIATION of {counted(counts['sittings'], 'sitting')}: "
+        f"{counted(counts['logs'], 'log')}, {counted(counts['journals'], 'journal')}"
     )
     if counts["run directories"] > 1:
         yield f"put together from {counts['run directories']:,} run directories"
@@ -99,7 +100,9 @@ def _verdicts(audit: Audit) -> Iterator[str]:
     for verdict in audit.verdicts:
         said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
         yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 20, **AS_IT_IS)
-        yield from (f"{'':<20}{reason} ({often:,})" for reason, often in verdict.reasons)
+        for reason, often in verdict.reasons:
+            said = f"{'':<20}{reason} ({often:,})"
+            yield from textwrap.wrap(said, WIDTH, subsequent_indent=" " * 22, **AS_IT_IS)
     yield ""
     yield _summary(audit)
 

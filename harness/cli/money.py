@@ -5,6 +5,7 @@ import sys
 from datetime import UTC, date, datetime
 
 from harness.errors import UserError
+from harness.plural import counted
 
 
 def prices_command(args: argparse.Namespace) -> int:
@@ -52,9 +53,12 @@ def _diff(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace) -> int:
     from harness.prices import BOOKS
+    from harness.prices.books import book_path
     from harness.prices.snapshot import installed
 
     names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
+    for name in names:
+        book_path(name)
     try:
         source = installed(_today())
     except UserError as error:
@@ -62,7 +66,7 @@ def _verify(args: argparse.Namespace) -> int:
         print(f"Not compared with genai-prices: {error}", file=sys.stderr)
     wrong = [name for name in names if not _verified(name, source)]
     read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
-    print(f"{len(names)} books, {len(wrong)} to look at.{read_only}")
+    print(f"{counted(len(names), 'book')}, {len(wrong)} to look at.{read_only}")
     return 1 if wrong else 0
 
 
@@ -79,7 +83,7 @@ def _verified(name: str, source: "object | None") -> bool:
     except UserError as error:
         print(f"{name}: {error}")
         return False
-    read = f"{name}: {len(book.prices)} prices read"
+    read = f"{name}: {counted(len(book.prices), 'price')} read"
     if beside is None:
         print(f"{read}, not compared")
         return True
@@ -100,7 +104,7 @@ def _snapshot(args: argparse.Namespace) -> int:
     write_new(text, args.out)
     for note in notes:
         print(f"- {note}")
-    print(f"Wrote {args.out}: {len(wanted.models)} models, prices of {wanted.day}.")
+    print(f"Wrote {args.out}: {counted(len(wanted.models), 'model')}, prices of {wanted.day}.")
     return 0
 
 

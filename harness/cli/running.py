@@ -65,7 +65,7 @@ def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
     from harness.estimate.estimate import estimate
     from harness.estimate.text import as_text
 
-    print(as_text(estimate(request, parts, controls(), like)), end="")
+    print(as_text(estimate(request, parts, controls(), like), request), end="")
     return 0
 
 

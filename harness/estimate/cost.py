@@ -2,7 +2,8 @@
 
 At most: every byte of a prompt is a token, every reply as long as `max_tokens` lets it be, and a
 reply that is read again takes as many tokens as were written. HTTP retries and chat templates are
-not in it. Unknown is None: a worker without a price, or without `max_tokens`.
+not in it. Unknown is None: a worker without a price, or without `max_tokens`; and what is expected
+of one of whom no past call is known, for a bound is no expectation.
 """
 
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ class Estimator:
     unknown: dict[str, None] = field(default_factory=dict[str, None])
     """Reasons, in order."""
     bounded: set[str] = field(default_factory=set[str])
-    """Workers of whom no past call is known, so that `expected` is `at most`."""
+    """Workers of whom no past call is known, so that nothing is expected of them."""
 
     def at_most(self, calls: Sequence[CountedCall]) -> Take:
         """Return the most that one question's calls can take."""
@@ -78,7 +79,7 @@ class Estimator:
             past = self.past.of_worker(self.suite, call.worker)
             if past is None:
                 self.bounded.add(call.worker)
-            outputs.append(self._limit(call.worker) if past is None else _mean_output(past))
+            outputs.append(None if past is None else _mean_output(past))
         return self._sum(calls, outputs, self.past)
 
     def _sum(
@@ -88,6 +89,9 @@ class Estimator:
         for call, output in zip(calls, outputs, strict=True):
             own = call.prompt_bytes
             known = past.of_worker(self.suite, call.worker) if past else None
+            if past and known is None:
+                total += Take(Decimal(1), None, None, None)
+                continue
             if known is not None and known.bytes:
                 own = ceil(Decimal(own) * known.sized / known.bytes)
             read = [outputs[one] for one in call.reads]

@@ -3,7 +3,7 @@
 Per suite and system: questions left to ask, calls, tokens and dollars, expected and at most. It
 refuses what `podium run` would, keys, servers and sandboxes apart, which it does not need. Expected
 is what past answers of the same system took (`--log-dir`, `--like`), else its plan at what its
-workers' past calls took, else at most. Not here: what is left to ask (work.py), how a plan is
+workers' past calls took, else unknown. Not here: what is left to ask (work.py), how a plan is
 counted (plans.py) and priced (cost.py), what the past says (past.py), the table (text.py).
 """
 
@@ -22,11 +22,13 @@ from harness.estimate.work import Pair, Work, works
 from harness.experiment import Entry, check_experiment
 from harness.job import Controls, Job
 from harness.judges import judged_among
+from harness.ledger.sitting_files import has_sittings
 from harness.ledger.spending import spent
 from harness.pool_file import PoolSpec
 from harness.solver import Place, standing_at, system_of
 
 JUDGING = "grader"
+PLANNED = "its plan, at its workers' past calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,11 @@ class Line:
     """95th percentile of past answers times those left, or what the plan can come to."""
     basis: str
     one: Take
-    """What one question is expected to take."""
+    """What one question is expected to take; where that is not known, at most."""
+    dearest: Decimal | None = Decimal(0)
+    """Dollars that one question can cost at most; None is unknown."""
+    usual: Decimal | None = None
+    """Dollars that one question is expected to cost; None is unknown. A judge is no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ def estimate(
     for folder in like:
         if not folder.is_dir():
             raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
+        if not has_sittings(folder):
+            raise UserError(f"There is no run in {folder}; name a directory that holds one.")
     experiment = check_experiment(request.log_dir, asked.experiment)
     job = Job(request, asked.catalogue, controls, spec, book, None)
     past = read_past([request.log_dir, *like], spec, book)
@@ -97,9 +105,10 @@ def _line(job: Job, work: Work, estimator: Estimator) -> Line:
     if not work.pairs:
         return Line(work.suite.name, work.title, 0, Take(), Take(), 0, "nothing left", Take())
     options = [_option(job, row, work, estimator) for row in work.entries]
-    most = max((option[1] for option in options), key=_dearness)
-    expected = sum((option[0] for option in options), Take()).times(1 / Decimal(len(options)))
-    basis = options[0][2]
+    each = (take for option in options for take in option.most)
+    most = max((sum(one.most, Take()) for one in options), key=_dearness)
+    expected = sum((one.expected for one in options), Take()).times(1 / Decimal(len(options)))
+    basis = options[0].basis
     if len(options) > 1:
         basis = f"mean and dearest of {len(options)} workers; {basis}"
     calls = int(most.calls)
@@ -116,7 +125,9 @@ def _line(job: Job, work: Work, estimator: Estimator) -> Line:
         most,
         max(calls, 1),
         basis,
-        expected.times(1 / count),
+        (most if expected.usd is None else expected).times(1 / count),
+        max(each, key=_dearness).usd,
+        None if expected.usd is None else expected.usd / count,
     )
 
 
@@ -124,26 +135,34 @@ def _dearness(take: Take) -> tuple[bool, Decimal]:
     return take.usd is None, take.usd or Decimal(0)
 
 
-def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> tuple[Take, Take, str]:
-    """Return what an entry is expected to take, what at most, and how that is known."""
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """What an entry takes, and how that is known."""
+
+    expected: Take
+    """All questions together."""
+    most: tuple[Take, ...]
+    """Each question, at most."""
+    basis: str
+
+
+def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
     try:
         each = _planned(job, row, work.pairs)
     except Unplannable as stop:
         found = _worst(work, stop.first, estimator)
-        return found, found, "at most: 2 conductor calls and 5 steps a question"
+        none = Take(sum((one.calls for one in found), Decimal(0)), None, None, None)
+        return _Option(none, found, "at most: 2 conductor calls and 5 steps a question")
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
         why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
-        none = Take(Decimal(len(work.pairs)), None, None, None)
-        return none, none, "unknown"
+        none = Take(Decimal(1), None, None, None)
+        return _Option(none.times(Decimal(len(work.pairs))), (none,) * len(work.pairs), "unknown")
     expected = sum((estimator.expected(calls) for calls in each), Take())
-    most = sum((estimator.at_most(calls) for calls in each), Take())
-    workers = {call.worker for calls in each for call in calls}
-    blind = workers & estimator.bounded
-    basis = "its plan, at its workers' past calls"
-    if blind:
-        basis = "its plan, at most" if blind == workers else f"{basis}, at most for {min(blind)}"
-    return expected, most, basis
+    most = tuple(estimator.at_most(calls) for calls in each)
+    blind = {call.worker for calls in each for call in calls} & estimator.bounded
+    basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED
+    return _Option(expected, most, basis)
 
 
 def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
@@ -154,24 +173,19 @@ def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedC
     return counted_all(system, pairs, spec.names, spec)
 
 
-def _worst(work: Work, first: CountedCall, estimator: Estimator) -> Take:
-    """Return the most that plans of a model's can take: every step done by the dearest worker.
+def _worst(work: Work, first: CountedCall, estimator: Estimator) -> tuple[Take, ...]:
+    """Return the most that a model's plan can take, per question: the dearest worker does it all.
 
     The first request is the first question's; others are longer by what their question is longer.
     """
     base = len(work.pairs[0][0].text.encode())
-    total = Take()
+    found: list[Take] = []
     for question, _ in work.pairs:
         longer = max(0, len(question.text.encode()) - base)
         request = replace(first, prompt_bytes=first.prompt_bytes + longer)
-        total += max(
-            (
-                estimator.at_most(worst_case(worker, request, question))
-                for worker in estimator.spec.names
-            ),
-            key=_dearness,
-        )
-    return total
+        asked = (worst_case(worker, request, question) for worker in estimator.spec.names)
+        found.append(max(map(estimator.at_most, asked), key=_dearness))
+    return tuple(found)
 
 
 def _judging(work: Work, past: Past) -> Iterator[Line]:

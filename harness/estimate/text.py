@@ -22,17 +22,19 @@ COLUMNS = (
 CENT = Decimal("0.01")
 
 
-def as_text(found: Estimate) -> str:
-    """Return the table of a dry run; a dash is unknown."""
-    return "\n".join(_lines(found)) + "\n"
+def as_text(found: Estimate, request: Request | None = None) -> str:
+    """Return the table of a dry run and what the limits of a request allow; a dash is unknown."""
+    limits = limits_said(found, request) if request else ()
+    return "\n".join((*_lines(found), *limits)) + "\n"
 
 
 def _lines(found: Estimate) -> Iterator[str]:
     yield columns(COLUMNS, [*(_row(line) for line in found.lines), _total(found)])
     yield ""
     yield (
-        f"Prices: {found.book}. usd is expected; at most: every prompt byte a token, every reply\n"
-        "as long as max_tokens lets it be; HTTP retries come on top."
+        f"Prices: {found.book}. usd is expected, by past calls: a dash where there are none.\n"
+        "At most: every prompt byte a token, every reply as long as max_tokens lets it be; HTTP\n"
+        "retries come on top."
     )
     if found.label != "live":
         yield f"This pool is labelled {found.label}: nothing will be paid."
@@ -70,7 +72,33 @@ def _safe(found: Estimate) -> str:
         return "No --max-usd is known to be enough: see what is unknown above."
     enough = (most + found.already).quantize(CENT, rounding=ROUND_UP)
     spent = f", ${found.already:.4f} of it spent already" if found.already else ""
-    return f"--max-usd {enough:f} would be enough{spent}."
+    return f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
+
+
+def limits_said(found: Estimate, request: Request) -> Iterator[str]:
+    """Yield a line for each limit of a request that may stop something before its end."""
+    if request.max_usd is not None:
+        left = request.max_usd - found.already
+        if said := _too_little((found.expected.usd, found.most.usd), left, "the run"):
+            spent = f" (${found.already:.4f} of it is spent)" if found.already else ""
+            yield f"--max-usd {request.max_usd:f}{spent} {said}."
+    left = [line for line in found.lines if line.left]
+    limit = request.max_usd_per_query
+    if limit is not None and left:
+        one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
+        known = max(line.usual or Decimal(0) for line in left)
+        if said := _too_little((known, one.dearest), limit, "questions"):
+            yield f"--max-usd-per-query {limit:f} {said} ({one.system} on {one.suite})."
+
+
+def _too_little(takes: tuple[Decimal | None, Decimal | None], left: Decimal, what: str) -> str:
+    """Return how a limit stands to what is expected and at most; empty where it is enough."""
+    expected, most = takes
+    if expected is not None and expected > left:
+        return f"is too little: ${expected:.4f} is expected"
+    if most is None:
+        return f"may stop {what} before the end: nothing bounds the cost"
+    return f"may stop {what} before the end: up to ${most:.4f} is possible" if most > left else ""
 
 
 def warning(found: Estimate, request: Request) -> str:

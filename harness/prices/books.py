@@ -55,11 +55,17 @@ class Book:
 
 def read_book(name: str) -> Book:
     """Read a price book by name or path; UserError says what is wrong and where."""
+    path = book_path(name)
+    return parse_book(path.read_bytes(), path)
+
+
+def book_path(name: str) -> Path:
+    """Return the file of a price book by name or path; UserError when there is none."""
     path = Path(name) if name.endswith(".toml") else BOOKS / f"{name}.toml"
     if not path.is_file():
         known = ", ".join(sorted(book.stem for book in BOOKS.glob("*.toml")))
         raise UserError(f"There is no price book {name!r}; known books: {known}.")
-    return parse_book(path.read_bytes(), path)
+    return path
 
 
 def parse_book(content: bytes, path: Path) -> Book:
