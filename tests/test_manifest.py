@@ -166,7 +166,9 @@ def test_the_command_fails_where_something_was_changed_or_is_absent(
 ) -> None:
     logs(home)[0].unlink()
     assert main(["manifest", "verify", str(home)]) == 1
-    assert "deleted: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "deleted: " in said
+    assert "what to publish" not in said, "of files that are others nothing is published"
     (tmp_path / "empty").mkdir()
     assert main(["manifest", "verify", str(tmp_path / "empty")]) == 2
     assert main(["manifest", "write", str(tmp_path / "empty")]) == 2

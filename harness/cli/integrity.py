@@ -44,7 +44,7 @@ def _verify(args: argparse.Namespace) -> int:
     for one in found:
         print(one)
     print(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
-    print(_root_of(args.dir))
+    print(_root_of(args.dir, holds=not found))
     said, vouched = _authenticity(args)
     print(f"Authenticity: {said}.")
     if args.shared:
@@ -55,13 +55,14 @@ def _verify(args: argparse.Namespace) -> int:
     return 0 if vouched and not found else 1
 
 
-def _root_of(folder: Path) -> str:
+def _root_of(folder: Path, *, holds: bool) -> str:
     """Return the root that a manifest states; where it cannot be read, why there is none."""
     from harness.errors import UserError
     from harness.integrity.manifest import FILE, read_manifest
 
     try:
-        return _root(read_manifest(folder / FILE).root)
+        root = read_manifest(folder / FILE).root
+        return _root(root) if holds else f"Root: {root}"
     except UserError as error:
         return f"Root: none ({error})"
 
