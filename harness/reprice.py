@@ -181,7 +181,8 @@ def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
         for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
             same = [at for at in sides if (at.book, at.date, at.sha256) == book]
             evidence = sorted({one for at in same for one in at.evidence})
-            yield f"{name or _short(book[0])}: {book[0]}"
+            short = name or _short(book[0])
+            yield f"{short}:" if short == book[0] else f"{short}: {book[0]}"
             yield f"  date {book[1]}"
             yield f"  sha256 {book[2][:12]}"
             yield f"  evidence: {', '.join(evidence) or 'no price of it was used'}"
