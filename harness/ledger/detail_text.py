@@ -41,7 +41,7 @@ def detail_text(detail: QueryDetail) -> str:
 def _head(row: QueryRow) -> Iterator[str]:
     purpose = "" if row.purpose == "eval" else f", {row.purpose}"
     name, system = f"{row.suite or 'no suite'}/{row.question}", row.system or "no system"
-    yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'no label'}{purpose})"
+    yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'unlabelled'}{purpose})"
     more = ((row.retries, "retries"), (row.failed, "failed attempts"))
     more = (*more, (row.cached_calls, "from the local cache"))
     said = "".join(f", {count} {name}" for count, name in more if count)
