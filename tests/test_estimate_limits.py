@@ -31,8 +31,8 @@ def test_limits_that_may_stop_something_are_named_one_line_each(tmp_path: Path) 
 
     def said(found: Estimate, max_usd: str, each: str) -> list[str]:
         limits = {"max_usd": Decimal(max_usd), "max_usd_per_query": Decimal(each)}
-        told = as_text(found, asked(log_dir, None, **limits))
-        return told.partition("HTTP retries.\n")[2].splitlines()
+        told = as_text(found, asked(log_dir, None, **limits)).splitlines()
+        return told[len(as_text(found).splitlines()) :]
 
     assert said(blind, max_usd="1", each="1") == []
     assert said(blind, max_usd="0.05", each="0.001") == [
