@@ -96,7 +96,7 @@ def test_a_result_that_cannot_be_read_is_no_result_and_breaks_nobody(
     (outcome,) = called(isolating, f"def f():\n {body}")
     with pytest.raises(ValueError, match=r"."):
         decode(outcome.result)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     assert decode(called(isolating, "def f(): return 7")[0].result) == 7
 
 

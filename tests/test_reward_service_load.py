@@ -84,7 +84,7 @@ def test_a_program_that_outlasts_the_deadline_is_ended_and_has_no_value(
         item = {"suite": CODE.name, "question": question, "completion": sleeping}
         (row,) = post(f"{url}/score", {"items": [item]})[1]["outcomes"]
     assert (row["value"], row["status"]) == (None, "timeout")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 45
 
 
 def items_of(exams: dict[str, Sitting]) -> list[RewardItem]:

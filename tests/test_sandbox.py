@@ -74,7 +74,7 @@ def test_a_program_over_a_limit_ends_as_a_value(any_box: Box, program: str, stat
     else:
         assert outcome.status == status
     assert max(len(outcome.stdout), len(outcome.stderr)) <= TIGHT.output_bytes
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(
