@@ -155,10 +155,10 @@ def test_an_answerer_is_cancelled_at_its_deadline() -> None:
         return Answered(item.completion)
 
     started = time.monotonic()
-    reward = Reward(exams(Graded()), answer, RewardSettings(timeout_s=0.2, max_masked=1.0))
+    reward = Reward(exams(Graded()), answer, RewardSettings(timeout_s=2.0, max_masked=1.0))
     assert statuses(reward, items(("q1", "slow"), ("q1", "1"))) == [Status.TIMEOUT, Status.SCORED]
     assert sorted(ended) == ["1", "slow"]
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 45
 
 
 def test_no_more_items_are_worked_on_at_once_than_asked_for() -> None:
