@@ -9,6 +9,7 @@ from typing import Any
 from runs import Exam, sit
 
 from harness.integrity.manifest import Manifest, write_manifest
+from harness.integrity.tampering import Finding, verify
 from harness.ledger.journal import Head, Intent, Outcome, open_journal
 from harness.ledger.raw_log import open_log
 from harness.records import Usage
@@ -88,3 +89,20 @@ def copied(run: Path, to: Path) -> Path:
     """Return a copy of a run that a test may spoil."""
     shutil.copytree(run, to)
     return to
+
+
+def only(home: Path, *, shared: bool = False) -> Finding:
+    """Return the one thing that verifying finds."""
+    (found,) = verify(home, shared=shared)
+    return found
+
+
+def rewrite(path: Path, lines: list[bytes]) -> None:
+    """Put lines where a file was."""
+    path.write_bytes(b"".join(lines))
+
+
+def first_journal(home: Path) -> tuple[Path, list[bytes], str]:
+    """Return a journal, its lines, and its name below the run."""
+    path = journals(home)[0]
+    return path, path.read_bytes().splitlines(keepends=True), path.relative_to(home).as_posix()

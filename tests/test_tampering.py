@@ -6,10 +6,21 @@ import re
 from pathlib import Path
 
 import pytest
-from tampered import add_call, copied, journal, journals, logs, made_run, members, repack
+from tampered import (
+    add_call,
+    copied,
+    first_journal,
+    journal,
+    logs,
+    made_run,
+    members,
+    only,
+    repack,
+    rewrite,
+)
 
 from harness.integrity.manifest import FILE, read_manifest, write_manifest
-from harness.integrity.tampering import Finding, verify
+from harness.integrity.tampering import verify
 from harness.ledger.chain import read_chain
 from harness.ledger.journal import Journal
 from harness.ledger.row import canonical
@@ -26,20 +37,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(run: Path, tmp_path: Path) -> Path:
     """Return a copy of the run that a test may spoil."""
     return copied(run, tmp_path / "run")
-
-
-def only(home: Path, *, shared: bool = False) -> Finding:
-    (found,) = verify(home, shared=shared)
-    return found
-
-
-def rewrite(path: Path, lines: list[bytes]) -> None:
-    path.write_bytes(b"".join(lines))
-
-
-def first_journal(home: Path) -> tuple[Path, list[bytes], str]:
-    path = journals(home)[0]
-    return path, path.read_bytes().splitlines(keepends=True), path.relative_to(home).as_posix()
 
 
 def test_a_flipped_byte_in_a_journal_is_found_in_its_line(home: Path) -> None:

@@ -5,7 +5,6 @@ Nothing is asked of a network, a data set or a price service: only files below t
 the price books that come with podium.
 """
 
-import gc
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from harness.ledger.gather import gather
 from harness.ledger.journal import FOLDER
 from harness.ledger.merge import merged
 from harness.ledger.sitting_files import Files, sittings_below
-from harness.processes import LARGE, each_of
+from harness.processes import LARGE, each_of, without_collector
 
 SHARE = 4
 """Sittings that a process is given at once."""
@@ -84,24 +83,17 @@ def audit(folder: Path, *, strict: bool = False, bills: Sequence[Checked] = ()) 
 
 def parts_of(sittings: Sequence[Files], large: int = LARGE) -> Iterator[Part]:
     """Yield what the sittings come to; in other processes from `large` bytes of files on."""
-    many = sum(map(_size, sittings)) >= large
+    many = sum(one.size for one in sittings) >= large
     shares = [sittings[at : at + SHARE] for at in range(0, len(sittings), SHARE)]
     yield from each_of(of_sittings, shares, many=many)
 
 
 def of_sittings(sittings: Iterable[Files]) -> Part:
-    """Check some sittings, one after the other; for worker processes too.
-
-    Without the search for cycles, of which rows have none: it takes a quarter of the time.
-    """
-    found, collecting = Part(), gc.isenabled()
-    gc.disable()
-    try:
+    """Check some sittings, one after the other; for worker processes too."""
+    found = Part()
+    with without_collector():
         for files in sittings:
             _add_sitting(found, Evidence(merged(gather(files)), name_of(files)))
-    finally:
-        if collecting:
-            gc.enable()
     return found
 
 
@@ -120,7 +112,7 @@ def _check_whole(
     folder: Path, sittings: Sequence[Files], whole: Part, bills: Sequence[Checked]
 ) -> None:
     """Check what is not of one sitting: reading twice, manifests, bills."""
-    smallest = min(sittings, key=lambda one: (_size(one), name_of(one)))
+    smallest = min(sittings, key=lambda one: (one.size, name_of(one)))
     whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
     runs = runs_of(folder, sittings)
     whole.table.counts["run directories"] = len(runs)
@@ -133,10 +125,6 @@ def _check_whole(
         whole.findings["I10"] = Findings()
     for bill in bills:
         whole.findings["I10"].add(bill)
-
-
-def _size(files: Files) -> int:
-    return sum(path.stat().st_size for path in (*files.logs, *files.journals))
 
 
 def runs_of(folder: Path, sittings: Sequence[Files]) -> tuple[Path, ...]:

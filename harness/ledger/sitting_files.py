@@ -31,6 +31,11 @@ class Files:
     journals: tuple[Path, ...]
     """By name, which is by time."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return sum(path.stat().st_size for path in (*self.logs, *self.journals))
+
 
 def has_sittings(folder: Path) -> bool:
     """Say whether there is a log or a journal below a directory."""

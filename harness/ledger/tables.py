@@ -3,12 +3,9 @@
 Order and content are those of the files, however many processes read them.
 """
 
-import gc
-import multiprocessing
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +18,8 @@ from harness.ledger.queries import query_rows
 from harness.ledger.query_row import QueryRow
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import Files
+from harness.processes import LARGE, without_collector, worker_pool
 
-WORTH_IT = 32 << 20
-"""Bytes of files from which on a second process pays for its start."""
 AHEAD = 2
 """Sittings per process that may wait to be written: what bounds memory."""
 
@@ -42,7 +38,7 @@ class Tables:
 
 def tables_of(files: Files) -> Tables:
     """Read one sitting; UserError for a damaged file."""
-    with _no_collector():
+    with without_collector():
         return _tables_of(files)
 
 
@@ -70,27 +66,14 @@ def _books(found: Gathered) -> set[str]:
     }
 
 
-@contextmanager
-def _no_collector() -> Generator[None]:
-    """Hold Python's collector of cycles: rows have none, and it walks them all, again and again."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
 def each_of(sittings: Sequence[Files], processes: int | None = None) -> Iterator[Tables]:
     """Yield the tables of each sitting, in order; `processes` is chosen by size when None."""
-    some = processes or (min(2, cores()) if _size(sittings) > WORTH_IT else 1)
+    large = sum(one.size for one in sittings) >= LARGE
+    some = processes or (min(2, cores()) if large else 1)
     if some < 2 or len(sittings) < 2:
         yield from map(tables_of, sittings)
         return
-    # A fresh process: Arrow's threads do not survive a fork.
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(some, mp_context=fresh) as pool:
+    with worker_pool(some) as pool:
         waiting: deque[Future[Tables]] = deque()
         for files in sittings:
             waiting.append(pool.submit(tables_of, files))
@@ -98,7 +81,3 @@ def each_of(sittings: Sequence[Files], processes: int | None = None) -> Iterator
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def _size(sittings: Sequence[Files]) -> int:
-    return sum(path.stat().st_size for one in sittings for path in (*one.logs, *one.journals))
