@@ -5,7 +5,7 @@ request. Unknown is None and stays None. Not here: files of prices (harness/pric
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -69,21 +69,9 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """The price of one model at one provider.
+class Price(Rates):
+    """The price of one model at one provider; its own rates are those below every tier."""
 
-    The first nine fields are `Rates` below every tier, in the same order.
-    """
-
-    input: Decimal
-    output: Decimal
-    cache_read: Decimal | None = None
-    cache_write: Decimal | None = None
-    cache_write_1h: Decimal | None = None
-    reasoning: Decimal | None = None
-    orchestration_in: Decimal | None = None
-    orchestration_in_cached: Decimal | None = None
-    orchestration_out: Decimal | None = None
     tiers: tuple[Tier, ...] = ()
     """By growing `above`."""
     request: Decimal = Decimal(0)
@@ -101,12 +89,12 @@ class Price:
     source: str = ""
     """Where the numbers stand, where the book's own source does not say."""
 
-    def rates_for(self, prompt_tokens: int) -> "tuple[Rates | Price, str]":
+    def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
         """Return the rates of a request with so long a prompt, and the tier's name.
 
         Below every tier they are this object's own: a million calls need no million copies.
         """
-        found: Rates | Price = self
+        found: Rates = self
         name = "base"
         for tier in self.tiers:
             if prompt_tokens > tier.above:
@@ -116,17 +104,7 @@ class Price:
     @property
     def base(self) -> Rates:
         """The rates below every tier."""
-        return Rates(
-            self.input,
-            self.output,
-            self.cache_read,
-            self.cache_write,
-            self.cache_write_1h,
-            self.reasoning,
-            self.orchestration_in,
-            self.orchestration_in_cached,
-            self.orchestration_out,
-        )
+        return Rates(*(getattr(self, one.name) for one in fields(Rates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +161,7 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> Costs | 
     return Costs(*known, request=price.request, tier=tier) if len(known) == len(parts) else None
 
 
-def _served(listed: Rates | Price, price: Price, service: Service) -> Rates | Price | None:
+def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
     """Return the rates at a service's factor; None when the book has no price for it."""
     if service == "standard":
         return listed
@@ -200,7 +178,7 @@ def _served(listed: Rates | Price, price: Price, service: Service) -> Rates | Pr
     return replace(rates, **changed)
 
 
-def _output(usage: Usage, rates: Rates | Price) -> Decimal | None:
+def _output(usage: Usage, rates: Rates) -> Decimal | None:
     if rates.reasoning is None or not usage.output:
         return _part(usage.output, rates.output)
     if usage.reasoning is None:
