@@ -19,12 +19,13 @@ from pydantic import TypeAdapter, ValidationError
 from harness.answers import normalised
 from harness.errors import UserError
 from harness.execute import execute
+from harness.place import PLACE
 from harness.pool import Pool
 from harness.records import Question, Reply
 from harness.replicate import request_digest
-from harness.solver import PLACE, as_solver
+from harness.solver import as_solver
 from harness.system import Manifest, System, planned
-from harness.workflow import Malformed, Workflow, check
+from harness.workflow import Malformed, Sampling, Workflow, check
 
 ORACLE = Manifest(
     name="oracle",
@@ -53,7 +54,7 @@ little left to gain."""
 PoolFactory = Callable[[int], Pool]
 """Returns a pool whose randomness comes from the seed; asked for once per question and seed."""
 GradeText = Callable[[Question, str], float]
-Memory = dict[tuple[str, str, int], Reply]
+Memory = dict[tuple[str, str, int, Sampling | None], Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +162,21 @@ class _Trials:
 class _RememberingPool(Pool):
     """A pool that asks no request of a draw twice; the k-th repetition is a request of its own."""
 
-    memory: Memory = field(default_factory=dict[tuple[str, str, int], Reply])
+    memory: Memory = field(default_factory=dict[tuple[str, str, int, Sampling | None], Reply])
 
-    async def ask(self, worker: str, messages: Sequence[ChatMessage], step: str) -> Reply:
+    async def ask(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+    ) -> Reply:
         request = (worker, request_digest(messages))
-        key = (*request, self._asked[request])
+        key = (*request, self._asked[request], sampling)
         if key in self.memory:
             self._asked[request] += 1
         else:
-            self.memory[key] = await Pool.ask(self, worker, messages, step)
+            self.memory[key] = await Pool.ask(self, worker, messages, step, sampling)
         return self.memory[key]
 
 

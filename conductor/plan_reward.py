@@ -28,7 +28,7 @@ from harness.records import Question, Reply, Usage
 from harness.rewards.core import Answered
 from harness.rewards.items import RewardItem, Status
 from harness.spend import Spend
-from harness.workflow import MAX_STEPS, Malformed
+from harness.workflow import MAX_STEPS, Malformed, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,14 @@ class _NotingPool(Pool):
 
     replies: list[Reply] = field(default_factory=list[Reply])
 
-    async def ask(self, worker: str, messages: Sequence[ChatMessage], step: str) -> Reply:
-        reply = await Pool.ask(self, worker, messages, step)
+    async def ask(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+    ) -> Reply:
+        reply = await Pool.ask(self, worker, messages, step, sampling)
         self.replies.append(reply)
         return reply
 

@@ -47,7 +47,7 @@ async def execute(
             for index in range(len(workflow.steps)):
                 tasks.start_soon(run.step, index)
     except* Exception as group:
-        raise _first(group) from None
+        raise first_failure(group) from None
     depths = workflow.depths()
     done = [reply for reply in run.replies if reply is not None]
     return Answer(
@@ -89,7 +89,7 @@ class _Run:
             history = [(self.workflow.steps[read], self._reply(read)) for read in reads]
             request = messages(self.question, step, history)
             name = f"step {index + 1}: {step.worker}"
-            self.replies[index] = await self.pool.ask(step.worker, request, name)
+            self.replies[index] = await self.pool.ask(step.worker, request, name, step.sampling)
         self.ended[index].set()
 
     def _reply(self, index: int) -> Reply:
@@ -155,7 +155,7 @@ def _joined(question: str, subtask: str) -> str:
     return "\n\n".join(part for part in (question, subtask) if part) or "Continue."
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+def first_failure(group: BaseExceptionGroup[Exception]) -> Exception:
     """Return the first plain exception: one failure is reported once, by its own name."""
     first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_failure(first) if isinstance(first, BaseExceptionGroup) else first

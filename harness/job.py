@@ -14,10 +14,10 @@ from harness.experiment import Entry, Experiment, task_name
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head
 from harness.ledger.spending import Standing, standing
+from harness.place import Place, standing_at
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
-from harness.solver import Place, standing_at
 from harness.suite import Split, Suite
 
 

@@ -6,7 +6,7 @@ A `Pool` serves one sample: it numbers the sample's requests (see harness/replic
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from anyio.lowlevel import RunVar
 from inspect_ai.model import (
     CachePolicy,
     ChatMessage,
+    GenerateConfig,
     Model,
     ModelOutput,
     get_model,
@@ -27,10 +28,16 @@ from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.asking import Request, asking
 from harness.ledger.observed import WRAPPERS
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
-from harness.records import CONDUCTOR, GRADER, Reply
+from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
 from harness.service import recorded_settings
 from harness.spend import SPEND, Spend
+from harness.workflow import Sampling
+
+Trial = Callable[[Question, str], Awaitable[Grade]]
+"""(sealed question, reply) -> how the reply does on the tests that the question itself shows.
+
+It costs no call. `Grade.value` is the share of public tests passed."""
 
 
 @dataclass(slots=True)
@@ -41,6 +48,8 @@ class Pool:
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
+    trial: Trial | None = None
+    """Runs a program on a question's public tests; None where the exam has none."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     @property
@@ -52,19 +61,26 @@ class Pool:
         """Return a worker's role card, empty when the pool has no file."""
         return self.spec.worker(worker).card if self.spec else ""
 
-    async def ask(self, worker: str, messages: Sequence[ChatMessage], step: str) -> Reply:
+    async def ask(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+    ) -> Reply:
         """Put one request to one worker inside a span named `step`.
 
         Raises `WorkerError` when there is no reply and `SpendLimit` before a call that may not be
         paid for any more.
         """
         model = self._model(worker)
-        request = Request(worker, model, messages, self._price_ref(worker, model), step)
+        config = _prescribed(model, sampling)
+        request = Request(worker, model, messages, self._price_ref(worker, model), step, config)
         number = self._number(worker, messages)
         token = CURRENT.set(number)
         try:
             async with span(step, type="workflow_step"), asking(request, self.spend) as asked:
-                output = asked.output = await _generate(model, worker, messages, number)
+                output = asked.output = await _generate(request, number)
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
@@ -72,6 +88,12 @@ class Pool:
         finally:
             CURRENT.reset(token)
         return Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
+
+    async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
+        """Return how a program does on the public tests; UserError where there are none to run."""
+        if self.trial is None:
+            raise UserError("This exam shows no public tests, and a system asked for them.")
+        return await self.trial(question.sealed(), reply)
 
     def _model(self, worker: str) -> Model:
         if worker not in self.models:
@@ -98,26 +120,37 @@ def _reason(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-async def _generate(
-    model: Model, worker: str, messages: Sequence[ChatMessage], number: Replicate
-) -> ModelOutput:
+def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
+    """Return the settings of a step as Inspect merges them over the worker's own."""
+    if sampling is None:
+        return GenerateConfig()
+    limit = model.config.max_tokens if sampling.times_max_tokens != 1 else None
+    return GenerateConfig(
+        temperature=sampling.temperature,
+        max_tokens=limit * sampling.times_max_tokens if limit else None,
+    )
+
+
+async def _generate(request: Request, number: Replicate) -> ModelOutput:
     """Call a model; a worker that caches keeps a reply of its own for every replicate.
 
     Inspect's cache knows neither repetitions nor provider arguments, so they go into its key. What
     a whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     """
+    model, messages = request.model, list(request.messages)
     whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
     given = model.config.cache if whole_eval is None else whole_eval
     if not given:
-        return await model.generate(list(messages))
+        return await model.generate(messages, config=request.config)
     policy = given if isinstance(given, CachePolicy) else CachePolicy()
     scopes = {
         **policy.scopes,
-        "podium_worker": worker,
+        "podium_worker": request.role,
         "podium_args": repr(sorted(model.model_args.items())),
         "podium_replicate": f"{number.epoch} {number.occurrence}",
     }
-    return await model.generate(list(messages), cache=policy.model_copy(update={"scopes": scopes}))
+    cache = policy.model_copy(update={"scopes": scopes})
+    return await model.generate(messages, config=request.config, cache=cache)
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:

@@ -15,11 +15,11 @@ from inspect_ai.model import Model
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head
 from harness.logs import RunFacts, newest_logs, read_log, run_facts
+from harness.place import Place, standing_at
 from harness.pool import slot_model
 from harness.pool_file import PoolSpec
 from harness.records import GRADER
 from harness.regrade import is_unscored, may_lack_scores, was_judged, written_newer
-from harness.solver import Place, standing_at
 from harness.spend import SPEND, Spend
 from harness.suite import Suite
 from harness.task import as_scorer

@@ -8,52 +8,21 @@ A solver made this way fills absent model roles from `pool` (the name of a pool 
 Inspect's own command line stays short; with `pool=None` the workers are the user's model roles.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, cast
 
 from inspect_ai.model import ChatMessageAssistant, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.ledger.asking import TaskJournal, recording
+from harness.ledger.asking import recording
 from harness.ledger.journal import SampleRef
+from harness.place import PLACE
 from harness.pool import active_pool
-from harness.pool_file import PoolSpec, read_pool
+from harness.pool_file import read_pool
 from harness.records import EMPTY, PODIUM, Answer, Question
 from harness.system import System
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run stands while its solvers are made.
-
-    A solver's arguments are its identity when a run is resumed. So they hold names, and what the
-    names mean (a pool file's content, a folder) comes from here: a moved directory stays the same.
-    """
-
-    log_dir: Path = Path()
-    """Relative file arguments are found below it."""
-    spec: PoolSpec | None = None
-    """The pool of the run; its name means this content."""
-    journal: TaskJournal | None = None
-    """Where the calls of the task that is being made will be written down."""
-
-
-PLACE: ContextVar[Place] = ContextVar("podium_place", default=Place())  # noqa: B039 - it is frozen
-
-
-@contextmanager
-def standing_at(place: Place) -> Generator[None]:
-    """Let solvers and scorers that are made within know where the run stands."""
-    token = PLACE.set(place)
-    try:
-        yield
-    finally:
-        PLACE.reset(token)
-
 
 MADE: ContextVar[list[System] | None] = ContextVar("podium_systems_made", default=None)
 """Where systems are listed as solvers are made of them, for who wants the system of a solver."""
@@ -86,7 +55,9 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         with recording(journal, "inference", sample_ref(state)):
-            answer = await system(asked_in(state), active_pool(spec, state.epoch))
+            pool = active_pool(spec, state.epoch)
+            pool.trial = place.trial
+            answer = await system(asked_in(state), pool)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         state.metadata[PODIUM] = _shape(answer)

@@ -184,6 +184,19 @@ class Judged(Protocol):
 
 
 @runtime_checkable
+class PubliclyTested(Protocol):
+    """A suite of programs whose questions show some of their tests to who is examined."""
+
+    def try_public(self, question: Question, reply: str, box: Any) -> Grade:
+        """Return how a reply does on the tests in a sealed question: the share that passes.
+
+        Raises what the box raises. A reply without a program, and a question that shows no test,
+        have the value 0.
+        """
+        ...
+
+
+@runtime_checkable
 class Rewarding(Protocol):
     """A suite that does more than a reward needs: a second verdict to be shown beside its own."""
 

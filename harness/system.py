@@ -4,11 +4,15 @@ A system sees a sealed question and a pool, and returns an answer. It never sees
 or a grader. `harness/solver.py` turns it into an Inspect solver.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 from harness.execute import Budget, execute
+from harness.exploring import Explorer
+from harness.learned import Learned
+from harness.matrix import Matrix
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.workflow import Malformed, Workflow
@@ -25,6 +29,19 @@ class System(Protocol):
         ...
 
 
+Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
+"""(workers in the pool, solver arguments) -> the least and the most worker calls of a question.
+
+A conductor's own calls are no worker calls."""
+
+Need = Literal["conductor", "public tests", "train", "match"]
+"""What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
+split to learn from, or a conductor's row in the same run to be matched with."""
+
+Learn = Callable[[Matrix, int], Learned]
+"""(single workers on the train split, seed) -> what a system has learnt from them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a system says about itself: `podium systems NAME` prints it, the table footnotes it."""
@@ -37,14 +54,54 @@ class Manifest:
     source: str
     """Paper or repository, or `podium` for controls of our own."""
     calls: str
-    """Expected worker calls per question, e.g. `n + 1`."""
+    """Expected worker calls per question in words, e.g. `n + 1`."""
+    expected: Expected | None = None
+    """The same as data; None where it cannot be said beforehand."""
+    prompts: tuple[str, ...] = ()
+    """Every text that the system itself puts before workers; empty when it adds none."""
+    k: str = ""
+    """The argument that `NAME@3` sets, e.g. `k` of `self-consistency@3`; empty when none."""
+    needs: frozenset[Need] = frozenset()
+    extra: str = ""
+    """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
+    modules: tuple[str, ...] = ()
+    """What that extra must have installed."""
+    learn: Learn | None = None
+    """How it learns from single workers' results on a train split."""
+    explorer: Callable[[], Explorer] | None = None
+    """How it learns by trying, where single workers' results are not enough."""
     recorded: bool = False
     """True when it makes canonical single-worker requests only: recorded replies can serve it."""
     uses_targets: bool = False
     """True for labelled controls that look at targets (oracle); never comparable as a method."""
     deviations: tuple[str, ...] = ()
+    """Where it is not what its authors ran, one clause each."""
     on_label: Mapping[str, str] = field(default_factory=dict[str, str])
     """A footnote for pools of one label only: `recorded` or `rehearsal`."""
+
+    @property
+    def prompt_sha256(self) -> str:
+        """Digest of all its prompts, in order; empty when it has none of its own."""
+        joined = "\n\x00\n".join(self.prompts)
+        return hashlib.sha256(joined.encode()).hexdigest() if self.prompts else ""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it must be trained before it can sit an exam."""
+        return self.learn is not None or self.explorer is not None
+
+
+def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
+    """Return the expectation of always so many calls.
+
+    >>> exactly(lambda n, args: n + 1)(7, {})
+    (8, 8)
+    """
+
+    def both(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        return (count(n, args), count(n, args))
+
+    return both
 
 
 def planned(plan: Plan, budget: Budget | None = None) -> System:

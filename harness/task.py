@@ -18,10 +18,11 @@ from inspect_ai.solver import Solver, TaskState, generate
 from harness.at_once import cores
 from harness.errors import UserError
 from harness.ledger.asking import recording
+from harness.place import PLACE
 from harness.private import keep_files_private
 from harness.progress import tick
 from harness.records import PODIUM, Grade, Question
-from harness.solver import PLACE, ask_differently, question_of, sample_ref
+from harness.solver import ask_differently, question_of, sample_ref
 from harness.suite import Judged, Split, Suite, Varied, at_epoch, prompt_of, usual_epochs
 
 SCHEMA = 1

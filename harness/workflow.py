@@ -20,6 +20,16 @@ Reads = tuple[int, ...] | Literal["all"]
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a step departs from its worker's own settings, where a method prescribes it."""
+
+    temperature: float | None = None
+    """None keeps the worker's; models that take none ignore it, as Inspect's providers do."""
+    times_max_tokens: int = 1
+    """The worker's own token limit times this; a worker without a limit has none to raise."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One request to one worker."""
 
@@ -29,6 +39,8 @@ class Step:
     reads: Reads = ()
     system: str | None = None
     """Optional system message; may contain `REPLIES` (faithful Mixture-of-Agents needs it)."""
+    sampling: Sampling | None = None
+    """None asks the worker as its pool file has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,15 @@ class Workflow:
 
     def as_json(self) -> str:
         """Return the workflow as one line of JSON, for logs."""
-        return json.dumps([asdict(step) for step in self.steps], ensure_ascii=False)
+        return json.dumps([_as_dict(step) for step in self.steps], ensure_ascii=False)
+
+
+def _as_dict(step: Step) -> dict[str, object]:
+    """Return a step as plain data; how it samples only where that is not the worker's own way."""
+    found = asdict(step)
+    if step.sampling is None:
+        del found["sampling"]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

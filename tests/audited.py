@@ -21,7 +21,7 @@ from harness.ledger.journal import BEGINNING, Head
 from harness.ledger.merge import rows_of
 from harness.ledger.row import LedgerRow, canonical
 from harness.ledger.sitting_files import sittings_below
-from harness.solver import Place, standing_at
+from harness.place import Place, standing_at
 from harness.spend import SPEND, Spend
 from harness.system import System
 

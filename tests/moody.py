@@ -34,7 +34,8 @@ from tenacity.wait import WaitBaseT
 
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head, folder_of, read_lines
-from harness.solver import Place, as_solver, standing_at
+from harness.place import Place, standing_at
+from harness.solver import as_solver
 from harness.system import planned
 from harness.workflow import Step, Workflow
 

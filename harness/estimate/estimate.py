@@ -24,8 +24,9 @@ from harness.job import Controls, Job
 from harness.judges import judged_among
 from harness.ledger.sitting_files import has_sittings
 from harness.ledger.spending import spent
+from harness.place import Place, standing_at
 from harness.pool_file import PoolSpec
-from harness.solver import Place, standing_at, system_of
+from harness.solver import system_of
 
 JUDGING = "grader"
 PLANNED = "its plan, at its workers' past calls"

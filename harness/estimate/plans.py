@@ -17,7 +17,7 @@ from harness.pool import Pool
 from harness.pool_file import PoolSpec
 from harness.records import CONDUCTOR, Question, Reply
 from harness.system import System
-from harness.workflow import MAX_STEPS
+from harness.workflow import MAX_STEPS, Sampling
 
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the number of a reply that is not there yet: private characters, in no question."""
@@ -49,7 +49,13 @@ class CountingPool(Pool):
 
     counted: list[CountedCall] = field(default_factory=list[CountedCall])
 
-    async def ask(self, worker: str, messages: Sequence[ChatMessage], step: str) -> Reply:
+    async def ask(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+    ) -> Reply:
         """Count one request; its reply is a place for what is not known.
 
         Raises `Unplannable` when a conductor is asked, UserError for a worker the pool lacks.

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 
-from inspect_ai.model import ChatMessage, Model, ModelOutput
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.ledger.billing import Attempted, upper_bound
@@ -83,6 +83,13 @@ class Request:
     messages: Sequence[ChatMessage]
     price_ref: str
     step: str | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    """What a step prescribes beside the model's own settings."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The limit that the request will have."""
+        return self.config.max_tokens or _max_tokens(self.model)
 
 
 @dataclass(slots=True)
@@ -208,7 +215,7 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
 def _most(request: Request, spend: Spend) -> Decimal | None:
     """Return the most that an attempt without an answer can have cost; None if unbounded."""
     price, model = spend.book.prices.get(request.price_ref), request.model
-    sizes = _prompt_bytes(request), _max_tokens(model)
+    sizes = _prompt_bytes(request), request.max_tokens
     return upper_bound(Attempted("unknown", "none", None, _service(model), *sizes), price)
 
 
@@ -239,7 +246,7 @@ def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
         service=_service(request.model),
         prompt_sha256=request_digest(request.messages),
         prompt_bytes=_prompt_bytes(request),
-        max_tokens=_max_tokens(request.model),
+        max_tokens=request.max_tokens,
         span=span,
     )
 

@@ -33,10 +33,11 @@ from providers import ok, serve
 
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head, Intent, Outcome, SampleRef, open_journal
+from harness.place import Place, standing_at
 from harness.pool import slot_model
 from harness.pool_file import read_pool
 from harness.records import Usage
-from harness.solver import Place, as_solver, standing_at
+from harness.solver import as_solver
 from harness.system import planned
 from harness.workflow import Step, Workflow
 from suites import SUITES

@@ -1,0 +1,119 @@
+"""What a baseline has learnt, as a file: plain numbers, and from what they were learnt.
+
+An artefact is a `.npz` without pickles. It is known by its digest, which stands in the log of every
+run that used it. Not here: learning (baselines/), and spending calls to learn (harness/tuning.py).
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from harness.errors import UserError
+from harness.place import PLACE
+
+Arrays = Mapping[str, NDArray[Any]]
+_META = "podium_json"
+
+
+@dataclass(frozen=True, slots=True)
+class LearntFrom:
+    """The declared split that taught an artefact."""
+
+    system: str
+    rows_sha256: str
+    """Of the training rows: ids, scores and costs."""
+    suites: tuple[str, ...]
+    """Whose train splits, or the name of the recorded matrix."""
+    questions: tuple[str, ...]
+    """Digests of what was asked (harness/rewards/exams.py), so that an overlap can be refused."""
+    workers: tuple[str, ...]
+    """In pool order; a pool with other workers needs another artefact."""
+    embedder: str = ""
+    calls: int = 0
+    """Worker calls that were spent on learning."""
+    settings: Mapping[str, Any] | None = None
+    """Plain hyperparameters, seed included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """An artefact: numbers by name, and where they are from."""
+
+    about: LearntFrom
+    arrays: Arrays
+
+    def as_bytes(self) -> bytes:
+        """Return the artefact's file; the same artefact has the same bytes."""
+        meta = json.dumps(asdict(self.about), sort_keys=True, ensure_ascii=False)
+        held = {_META: np.array(meta), **dict(sorted(self.arrays.items()))}
+        buffer = BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, values in held.items():
+                entry = zipfile.ZipInfo(f"{name}.npy")  # always of 1980-01-01
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                with file.open(entry, "w") as into:
+                    np.lib.format.write_array(into, np.asarray(values), allow_pickle=False)
+        return buffer.getvalue()
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the file."""
+        return hashlib.sha256(self.as_bytes()).hexdigest()
+
+
+_ABOUT = TypeAdapter(LearntFrom)
+
+
+def write_learned(learned: Learned, path: Path) -> None:
+    """Write an artefact, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{path.name}.new")
+    scratch.write_bytes(learned.as_bytes())
+    scratch.replace(path)
+
+
+def read_learned(name: str | None, system: str, sha256: str | None = None) -> Learned:
+    """Return what a system has learnt; relative paths start at the run's log directory.
+
+    UserError when there is no file, when it is damaged, another one than `sha256` says, or another
+    system's. Nothing in it is executed.
+    """
+    if not name:
+        raise UserError(
+            f"{system} is not trained: let `podium run` train it, or give the file that `podium "
+            f"route --save` wrote, as -S learned=FILE."
+        )
+    path = PLACE.get().log_dir / name
+    try:
+        content = path.read_bytes()
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+        about = _ABOUT.validate_json(str(arrays.pop(_META)))
+    except FileNotFoundError:
+        raise UserError(f"{system} is not trained: there is no file {path}.") from None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
+        raise UserError(f"{path} is no artefact of podium's: {error}.") from None
+    if sha256 and hashlib.sha256(content).hexdigest() != sha256:
+        raise UserError(f"{path} is not the file this run was begun with; restore it.")
+    if about.system != system:
+        raise UserError(f"{path} was learnt by {about.system}, not by {system}.")
+    return Learned(about, arrays)
+
+
+def refuse_other_workers(learned: Learned, workers: tuple[str, ...]) -> None:
+    """Raise UserError when a pool has not the workers that an artefact knows."""
+    lacking = [name for name in learned.about.workers if name not in workers]
+    if lacking:
+        raise UserError(
+            f"{learned.about.system} was trained on workers that this pool lacks "
+            f"({', '.join(lacking)}): train it on this pool."
+        )
