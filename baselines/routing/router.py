@@ -1,0 +1,146 @@
+"""What a router is: text to numbers, numbers to expected scores and dollars, and one decision rule.
+
+A router learns from a `Matrix` of single workers' results and then sends each question to one
+worker. What it has learnt is plain arrays and nothing else, so that a file holds all of it. Not
+here: how any router learns (a file each), embedding text (embedders.py), asking workers
+(solvers.py), judging routers (reports/).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import UserError
+from harness.learned import Arrays
+from harness.matrix import Floats, Matrix
+
+Choices = NDArray[np.intp]
+"""(questions,), the index of the chosen worker in the matrix's order."""
+
+TIE = 1e-9
+"""Two utilities closer than this are equal: sums of the same numbers in another order differ."""
+
+
+class Embedder(Protocol):
+    """Text to vectors. An artefact names its embedder, and is of no use with another."""
+
+    @property
+    def name(self) -> str:
+        """Return what artefacts call it, e.g. `tfidf`."""
+        ...
+
+    def fit(self, texts: Sequence[str]) -> Arrays:
+        """Return what it needs to know of the train texts; empty when that is nothing."""
+        ...
+
+    def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
+        """Return (texts, dimensions), each row of length 1 or all zero. Deterministic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """What a router learns from: row i of each is the same question."""
+
+    embeddings: Floats
+    """(questions, dimensions)."""
+    scores: Floats
+    """(questions, workers), 0 to 1; NaN was not measured and teaches nothing."""
+    usd: Floats
+    """(questions, workers) of one call; NaN is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What a router expects of each worker on each question."""
+
+    score: Floats
+    """(questions, workers), expected score; NaN for a worker that nothing is known about.
+
+    Only the order counts for routers that say so in their deviations: then a willingness to pay
+    compares what is no accuracy."""
+    usd: Floats
+    """(questions, workers), expected dollars of one call; NaN where unknown."""
+
+
+class Router(Protocol):
+    """A way to learn whom to ask. Frozen: its fields are its settings."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in tables, e.g. `router-knn`."""
+        ...
+
+    def fit(self, examples: Examples, seed: int) -> Arrays:
+        """Return what it learns, as plain arrays: the same examples and seed, the same bits.
+
+        UserError when there is too little to learn from.
+        """
+        ...
+
+    def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
+        """Return what it expects on questions it has not seen, from what `fit` returned."""
+        ...
+
+
+def examples(matrix: Matrix, embeddings: Floats) -> Examples:
+    """Return the examples of a train matrix; UserError where nobody was graded at all."""
+    if not matrix.questions or np.isnan(matrix.scores).all():
+        raise UserError(f"{matrix.name}: there is no score to learn from.")
+    if len(embeddings) != len(matrix.questions):
+        raise ValueError(f"{len(embeddings)} embeddings of {len(matrix.questions)} questions")
+    return Examples(embeddings, matrix.scores, matrix.usd)
+
+
+def choose(estimates: Estimates, willingness: float | None = None) -> Choices:
+    """Return, per question, the worker with the highest score - usd / willingness.
+
+    `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
+    None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
+    order; an unknown price counts as the dearest among ties. A worker whose score is NaN is never
+    chosen. (RouterBench, arXiv 2403.12031: performance * willingness - cost has the same maximum.)
+
+    UserError when money is to count and a price is unknown, or when no worker has a score.
+    """
+    utility = _utility(estimates, _finite(willingness))
+    if np.isnan(utility).all(axis=1).any():
+        raise UserError("A router knows no worker's score: train it on graded questions.")
+    best = np.nanmax(utility, axis=1, keepdims=True)
+    tied = utility >= best - TIE  # False for NaN
+    price = np.where(np.isnan(estimates.usd), np.inf, estimates.usd)
+    cheapest = np.where(tied, price, np.inf).min(axis=1, keepdims=True)
+    return np.argmax(tied & (price <= cheapest), axis=1)
+
+
+def _finite(willingness: float | None) -> float | None:
+    """Return the willingness, None for infinity; UserError for what is no price."""
+    if willingness is None or willingness == float("inf"):
+        return None
+    if not willingness > 0:
+        raise UserError(
+            f"A willingness is dollars per right answer, more than 0, not {willingness}."
+        )
+    return willingness
+
+
+def _utility(estimates: Estimates, willingness: float | None) -> Floats:
+    if willingness is None:
+        return estimates.score
+    known = ~np.isnan(estimates.score)
+    if np.isnan(estimates.usd[known]).any():
+        raise UserError(
+            "Some worker has no known price, so scores cannot be weighed against dollars: leave the "
+            "willingness out, or give every worker a price."
+        )
+    return estimates.score - estimates.usd / willingness
+
+
+def mean_known(values: Floats) -> Floats:
+    """Return each column's mean over what is known; NaN for a column of which nothing is."""
+    known = ~np.isnan(values)
+    counts = known.sum(axis=0)
+    sums = np.where(known, values, 0.0).sum(axis=0)
+    return np.divide(sums, counts, out=np.full(values.shape[1], np.nan), where=counts > 0)
