@@ -132,8 +132,8 @@ def _utility(estimates: Estimates, willingness: float | None) -> Floats:
     known = ~np.isnan(estimates.score)
     if np.isnan(estimates.usd[known]).any():
         raise UserError(
-            "Some worker has no known price, so scores cannot be weighed against dollars: leave the "
-            "willingness out, or give every worker a price."
+            "Some worker has no known price, so scores cannot be weighed against dollars: leave "
+            "the willingness out, or give every worker a price."
         )
     return estimates.score - estimates.usd / willingness
 
@@ -143,4 +143,5 @@ def mean_known(values: Floats) -> Floats:
     known = ~np.isnan(values)
     counts = known.sum(axis=0)
     sums = np.where(known, values, 0.0).sum(axis=0)
-    return np.divide(sums, counts, out=np.full(values.shape[1], np.nan), where=counts > 0)
+    nothing: Floats = np.full(values.shape[1], np.nan)
+    return np.divide(sums, counts, out=nothing, where=counts > 0)
