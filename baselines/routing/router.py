@@ -143,5 +143,5 @@ def mean_known(values: Floats) -> Floats:
     known = ~np.isnan(values)
     counts = known.sum(axis=0)
     sums = np.where(known, values, 0.0).sum(axis=0)
-    nothing: Floats = np.full(values.shape[1], np.nan)
+    nothing = np.full(int(values.shape[1]), np.nan)
     return np.divide(sums, counts, out=nothing, where=counts > 0)
