@@ -27,6 +27,7 @@ SELF_CONSISTENCY = Manifest(
     summary="One worker answers k times; the most frequent answer wins.",
     source="Wang et al. 2022, arXiv 2203.11171",
     calls="k",
+    on_best=True,
     deviations=(
         "samples at the worker's own temperature, which is part of its identity",
         "a tie goes to the answer that appeared first",

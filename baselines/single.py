@@ -32,6 +32,7 @@ BEST_SINGLE = Manifest(
     summary="The one worker with the highest accuracy on the train split answers alone.",
     source="podium",
     calls="1",
+    on_best=True,
     recorded=True,
 )
 

@@ -138,6 +138,11 @@ def manifest_key(system: str) -> str:
     return ANY_SINGLE if system.startswith(f"{SINGLE}:") else system
 
 
+def runs_on_best(system: str, catalogue: Catalogue) -> bool:
+    """Say whether a system's worker is the best single one of the train split."""
+    return catalogue.systems[manifest_key(system)].on_best
+
+
 def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
     """Raise UserError for a missing key, server or price, and say how many there are."""
     found = problems(spec, book, conductor=PROMPTED in systems)

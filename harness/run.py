@@ -18,6 +18,7 @@ from harness.compose import (
     Catalogue,
     Request,
     entry,
+    runs_on_best,
 )
 from harness.eval_set import Outcome, answered
 from harness.experiment import (
@@ -39,9 +40,6 @@ from harness.selection import choose_in_hindsight, choose_on_train, single_entri
 from harness.spend import Spend
 from harness.suite import Suite
 from harness.task import pick
-
-ON_BEST = ("self-consistency", BEST_SINGLE)
-"""Systems that run on the best single worker of the train split, where there is one."""
 
 
 def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
@@ -113,10 +111,11 @@ def _with_entries(
 ) -> Experiment:
     """Return the experiment with the requested entries; choices it already has are kept."""
     stored = {row.name for row in experiment.entries}
+    on_best = [name for name in systems if runs_on_best(name, job.catalogue)]
     undecided = [
         suite
         for suite in suites
-        if any(name in systems and task_name(suite.name, name) not in stored for name in ON_BEST)
+        if any(task_name(suite.name, name) not in stored for name in on_best)
     ]
     best = choose_on_train(job, undecided, experiment)
     made: list[Entry] = []
@@ -149,7 +148,7 @@ def arguments_of(
         return {"plans": _plans(suite.name)}
     takes = job.catalogue.parameters(job.catalogue.systems[system].solver)
     offered: dict[str, Any] = {"seed": seed}
-    if system in ON_BEST and best:
+    if best and runs_on_best(system, job.catalogue):
         offered["worker"] = best["worker"]
     return {name: value for name, value in offered.items() if name in takes}
 

@@ -38,6 +38,9 @@ Need = Literal["conductor", "public tests", "train", "match"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
 split to learn from, or a conductor's row in the same run to be matched with."""
 
+Group = Literal["contestants", "routers", "controls", "frameworks"]
+"""What kind of row a system is: `podium systems` lists it under this heading."""
+
 Learn = Callable[[Matrix, int], Learned]
 """(single workers on the train split, seed) -> what a system has learnt from them."""
 
@@ -55,6 +58,7 @@ class Manifest:
     """Paper or repository, or `podium` for controls of our own."""
     calls: str
     """Expected worker calls per question in words, e.g. `n + 1`."""
+    group: Group = "contestants"
     expected: Expected | None = None
     """The same as data; None where it cannot be said beforehand."""
     prompts: tuple[str, ...] = ()
@@ -70,6 +74,8 @@ class Manifest:
     """How it learns from single workers' results on a train split."""
     explorer: Callable[[], Explorer] | None = None
     """How it learns by trying, where single workers' results are not enough."""
+    on_best: bool = False
+    """True when its `worker` is the best single worker of the train split, where there is one."""
     recorded: bool = False
     """True when it makes canonical single-worker requests only: recorded replies can serve it."""
     uses_targets: bool = False

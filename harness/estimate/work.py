@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from harness.compose import BEST_SINGLE, entry
+from harness.compose import BEST_SINGLE, entry, runs_on_best
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job
 from harness.records import Question
-from harness.run import ON_BEST, arguments_of
+from harness.run import arguments_of
 from harness.selection import SELECTION, single_entries
 from harness.suite import Split, Suite, at_epoch
 from harness.task import pick
@@ -63,7 +63,7 @@ def works(
 def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator[Work]:
     experiment = run.experiment
     teachable = "train" in suite.splits and experiment.split != "train"
-    choosing = teachable and any(name in systems for name in ON_BEST)
+    choosing = teachable and any(runs_on_best(name, run.job.catalogue) for name in systems)
     if choosing:
         yield from _selection(run.job, suite)
     for system in systems:
@@ -79,7 +79,7 @@ def _choices(run: _Run, suite: Suite[Any], system: str, *, pending: bool) -> tup
     """Return the entry of a new system: one per worker where the best one is not known yet."""
     job, seed = run.job, run.experiment.seed
     best: list[dict[str, Any]] = [{}]
-    if system == BEST_SINGLE or (system in ON_BEST and pending):
+    if system == BEST_SINGLE or (pending and runs_on_best(system, job.catalogue)):
         facts = {"chosen_on": "train", "n": 1}
         best = [{"worker": name, **facts} for name in job.spec.names]
     made = (arguments_of(job, suite, system, one, seed) for one in best)
