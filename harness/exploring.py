@@ -6,11 +6,11 @@ baseline's own (`template-router`, `trinity`, cascades).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.learned import Learned
-from harness.records import Question
+from harness.records import EMPTY, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Tries to make next: the first `questions` of the split, each `epochs` times.
+    """Tries to make next: `questions` of the split from `first` on, each `epochs` times.
 
     What is tried on (question, epoch) is decided by the solver from its arguments alone, so that a
     resumed round tries the same.
@@ -39,6 +39,8 @@ class Round:
     args: Mapping[str, Any]
     questions: int
     epochs: int
+    first: int = 0
+    """Index of the first of these questions in `Task.questions`, so that rounds may see others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Tried:
     usd: float | None
     plan: str
     """The workflow that was run, as JSON."""
+    noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    """What the system noted of how it decided (`Answer.noted`)."""
 
 
 class Explorer(Protocol):

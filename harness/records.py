@@ -131,6 +131,9 @@ class Answer:
     """The budget that ended the work early, e.g. `calls`; None when it ran to its end."""
     plan: str | None = None
     """The workflow as it was planned (JSON), or why the plan was malformed."""
+    noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    """What a system wants its log to say of how it decided: plain JSON values, no texts of others.
+    A cascade's confidence, a router's fallback."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,15 @@ requests as `execute`, and its answer carries the workflow that was really run. 
 stands before the first call uses `harness.system.planned` instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import anyio
 
 from harness.execute import first_failure, messages
 from harness.pool import Pool
-from harness.records import Answer, Question, Reply
+from harness.records import EMPTY, Answer, Question, Reply
 from harness.workflow import Step, Workflow
 
 
@@ -56,14 +57,15 @@ class Session:
         self.replies += replies
         return replies
 
-    def answer(self, text: str) -> Answer:
-        """Return the answer `text`, with the workflow that led to it."""
+    def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:
+        """Return the answer `text`, with the workflow that led to it and what the log shall say."""
         done = Workflow(tuple(self.steps))
         return Answer(
             text=text,
             replies=tuple(self.replies),
             depth=max(done.depths(), default=0),
             plan=done.as_json(),
+            noted=noted,
         )
 
     def _readable(self, step: Step) -> tuple[int, ...]:

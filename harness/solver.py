@@ -119,9 +119,10 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
 
 def _shape(answer: Answer) -> dict[str, object]:
     """Return what the log keeps of an answer beside its text: the shape of the work."""
-    return {
+    shape: dict[str, object] = {
         "depth": answer.depth,
         "steps": len(answer.replies),
         "stopped": answer.stopped,
         "plan": answer.plan,
     }
+    return {**shape, "noted": dict(answer.noted)} if answer.noted else shape
