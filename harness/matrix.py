@@ -6,7 +6,8 @@ to average, so it is a float; what is billed is Decimal and stands in the ledger
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,16 @@ class Asked:
     """One question of a matrix, without its target."""
 
     id: str
-    text: str
-    """What a router may read; empty where texts may not be had (then nothing can be learnt)."""
+    text: str = field(repr=False)
+    """What a router may read; empty where texts may not be had (then nothing can be learnt). No
+    message shows it: some texts must not be published."""
     kind: Kind = "text"
     date: str = ""
     """ISO day on which it became public; empty when unknown."""
     group: str = ""
     """What questions share a source in: a contest, a subject. For clustered errors and folds."""
+    split: Literal["", "train", "eval"] = ""
+    """What its source declares it to be for; empty where it declares nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,10 @@ class Matrix:
     """(questions, workers), of one draw."""
     draws: int = 1
     """Draws behind each score; the least where they differ. 1 makes every score binary."""
+    notes: tuple[str, ...] = ()
+    """What limits it, a sentence each: printed below every table made of it."""
+    publishable: bool = True
+    """False when its texts may appear in no file, message or page."""
 
     def __post_init__(self) -> None:
         """Refuse what is no matrix: UserError names the shape or the score that is wrong."""
