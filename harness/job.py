@@ -1,10 +1,11 @@
 """What the steps of one run share, and the running of an experiment's entries."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 from inspect_ai import Task
 
 from harness.boxes import OpenBox
@@ -19,6 +20,7 @@ from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.suite import Split, Suite
+from harness.trials import trial_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,10 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         box=job.box,
     )
     journals = [_journal(job, row, purpose) for row in entries]
+    places = anyio.CapacityLimiter(job.box.most) if job.box else None
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
-        with standing_at(Place(job.request.log_dir, job.spec, journal)):
+        with standing_at(_place(job, row, journal, places)):
             tasks.append(task_of(row, experiment, job.catalogue, facts))
     limit = job.request.max_usd
     settings = Settings(
@@ -84,6 +87,18 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
     finally:
         for journal in journals:
             journal.close()
+
+
+def _place(
+    job: Job, row: Entry, journal: TaskJournal, places: anyio.CapacityLimiter | None
+) -> Place:
+    """Return where one entry stands; what runs programs shares `places` with the other entries."""
+    suite = job.catalogue.suites[row.suite]
+    known = Place(job.request.log_dir, job.spec, journal)
+    box = job.box_for(suite)
+    if box is None or places is None:
+        return known
+    return replace(known, trial=trial_of(suite, box, places), at_once=places)
 
 
 def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:

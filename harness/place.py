@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+
 from harness.ledger.asking import TaskJournal
 from harness.pool import Trial
 from harness.pool_file import PoolSpec
@@ -27,6 +29,8 @@ class Place:
     """Where the calls of the task that is being made will be written down."""
     trial: Trial | None = None
     """How the exam's public tests are run, where it has some and a box."""
+    at_once: anyio.CapacityLimiter | None = None
+    """The places for programs that trials and scorers of the whole run share."""
 
 
 PLACE: ContextVar[Place] = ContextVar("podium_place", default=Place())  # noqa: B039 - it is frozen

@@ -23,6 +23,7 @@ from harness.pool import active_pool
 from harness.pool_file import read_pool
 from harness.records import EMPTY, PODIUM, Answer, Question
 from harness.system import System
+from harness.trials import TRIAL
 
 MADE: ContextVar[list[System] | None] = ContextVar("podium_systems_made", default=None)
 """Where systems are listed as solvers are made of them, for who wants the system of a solver."""
@@ -56,7 +57,7 @@ def as_solver(system: System, pool: str | None = None) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         with recording(journal, "inference", sample_ref(state)):
             pool = active_pool(spec, state.epoch)
-            pool.trial = place.trial
+            pool.trial = place.trial or TRIAL.get()
             answer = await system(asked_in(state), pool)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))

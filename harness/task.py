@@ -34,6 +34,7 @@ def as_task(
     *,
     split: Split = "eval",
     limit: int | None = None,
+    only: Sequence[str] | None = None,
     epochs: int | None = None,
     box: Any | None = None,
     max_sandboxes: int | None = None,
@@ -43,11 +44,15 @@ def as_task(
 ) -> Task:
     """Return the Inspect task of one suite.
 
-    Each question is asked `epochs` times (None: as often as the suite usually does). `metadata` is
+    Of these questions `only` some are asked, by id and in that order (None: all), each of them
+    `epochs` times (None: as often as the suite usually does). `metadata` is
     added to podium's facts in the log header. UserError for a split that does not
     exist, a limit below 1, or a suite that needs a box and was given none.
     """
     questions = pick(suite, split, limit)
+    if only is not None:
+        known = {question.id: question for question in questions}
+        questions = [known[id] for id in only]
     if suite.needs_box and box is None:
         raise UserError(
             f"Suite {suite.name!r} runs programs: name a sandbox with --box, or under "
@@ -120,8 +125,9 @@ def as_scorer(
     A grader that cannot grade (sandbox down, disk full) leaves the sample unscored with the reason;
     it never becomes a zero.
     """
-    at_once = anyio.CapacityLimiter(max_sandboxes or cores())
-    journal = PLACE.get().journal
+    place = PLACE.get()
+    at_once = place.at_once or anyio.CapacityLimiter(max_sandboxes or cores())
+    journal = place.journal
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:

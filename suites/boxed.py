@@ -2,18 +2,23 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
+import anyio
 import anyio.to_thread
 from inspect_ai import Task
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import SandboxEnvironmentSpec, parse_compose_yaml
 
+from harness.at_once import cores
 from harness.boxes import BoxFacts, refuse_lacking
 from harness.errors import UserError
+from harness.place import PLACE, standing_at
 from harness.suite import Split, Suite
 from harness.task import as_task
+from harness.trials import offering_trials, trial_of
 from sandbox import IMAGE, Box, Limits, SandboxError, open_box
 from sandbox.docker_box import SLACK_BYTES
 from sandbox.images import RECIPES
@@ -50,18 +55,18 @@ def boxed_task(
     opened, said = (
         _ready(box, suite, max_sandboxes) if box is not None else (InspectBox(limits), {})
     )
-    made = as_task(
-        suite,
-        split=split,
-        limit=limit,
-        epochs=epochs,
-        box=opened,
-        max_sandboxes=max_sandboxes,
-        metadata=said,
-    )
+    places = anyio.CapacityLimiter(max_sandboxes or cores())
+    with standing_at(replace(PLACE.get(), at_once=places)):
+        made = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=said)
+    before: list[Solver] = []
     if box is None:
         made.sandbox = compose(suite.image, limits)
-        made.setup = sandbox_checked(suite.image, limits)
+        before.append(sandbox_checked(suite.image, limits))
+    trial = trial_of(suite, opened, places)
+    if trial:
+        before.append(offering_trials(trial))
+    if before:
+        made.setup = before
     return made
 
 

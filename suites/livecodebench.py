@@ -32,6 +32,7 @@ from suites.livecodebench_releases import ALWAYS, TRAIN, Release, Window, releas
 from suites.livecodebench_rows import Index, find_tests
 from suites.programs import Judgement, ProgramTests, judge
 from suites.refusing import refusing
+from suites.shown_tests import tried
 
 PASS_AT = (5, 10)
 """The k of pass@k that the task reports beside pass@1, where there are as many epochs."""
@@ -128,6 +129,10 @@ class LiveCodeBench:
             explanation=_explained(real, official),
             metadata={**facts, **_measured(real, seconds), **_beside(official)},
         )
+
+    def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Return the share of the statement's tests that pass; SandboxError when the box fails."""
+        return tried(question, extracted(reply), box)
 
     def _indexes(self) -> list[Index]:
         return [pinned_index(name, self.pinned, self.data) for name in self.release.files]

@@ -1,5 +1,7 @@
 """`practice-code`: generated programming problems judged on hidden tests, as on LiveCodeBench."""
 
+from dataclasses import dataclass
+
 from inspect_ai import Task, task
 
 from harness.answers import code
@@ -13,6 +15,7 @@ from suites.practice_code_numbers import NUMBERS
 from suites.practice_code_texts import TEXTS
 from suites.programs import judge, read_tests
 from suites.refusing import refusing
+from suites.shown_tests import tried
 
 
 def code_question(id: str, draft: Draft) -> Question:
@@ -40,7 +43,16 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
     )
 
 
-SUITE = PracticeSuite(
+@dataclass(frozen=True, slots=True)
+class PracticeCode(PracticeSuite):
+    """The practice suite whose questions show some of their tests."""
+
+    def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Return the share of the examples that pass; SandboxError when the box fails."""
+        return tried(question, code(reply), box)
+
+
+SUITE = PracticeCode(
     name="practice-code",
     topics={**LISTS, **TEXTS, **NUMBERS},
     write=code_question,

@@ -15,7 +15,7 @@ from inspect_ai.model import ChatMessage, Model
 from harness.errors import PodiumError
 from harness.pool import Pool
 from harness.pool_file import PoolSpec
-from harness.records import CONDUCTOR, Question, Reply
+from harness.records import CONDUCTOR, Grade, Question, Reply
 from harness.system import System
 from harness.workflow import MAX_STEPS, Sampling
 
@@ -72,6 +72,11 @@ class CountingPool(Pool):
         self._model(worker)
 
 
+async def _failing_trial(question: Question, reply: str) -> Grade:
+    """Return that no public test passes: who asks until they do, asks the most it may."""
+    return Grade(0.0, None)
+
+
 def _counted(worker: str, text: str) -> CountedCall:
     reads: list[int] = []
     own = 0
@@ -108,7 +113,9 @@ def counted_all(
     async def each() -> list[tuple[CountedCall, ...]]:
         made: list[tuple[CountedCall, ...]] = []
         for question, epoch in pairs:
-            pool = CountingPool(models=cast(Any, models), spec=spec, epoch=epoch)
+            pool = CountingPool(
+                models=cast(Any, models), spec=spec, epoch=epoch, trial=_failing_trial
+            )
             await system(question, pool)
             made.append(tuple(pool.counted))
         return made
