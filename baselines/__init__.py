@@ -4,13 +4,25 @@ Belongs here: systems whose plan is a rule that a person wrote, each a `System` 
 solver. Does not: plans written by a model (conductor/), exams (suites/), running a plan
 (harness/execute.py).
 
-Reading order: `single.py` (the smallest), `mixture.py` (published, with a prompt of its own),
-`self_consistency.py` (votes), `roles.py`, `random_plans.py`, then `plan_set.py` and `oracle.py`.
+Reading order: `single.py` (the smallest), `self_consistency.py` (votes), `mixture.py` (published,
+with a prompt of its own), `self_mixture.py`, `reflection.py`, `best_of_n.py` and `debate.py` (one
+worker, asked more often), `roles.py`, `random_plans.py`, then `plan_set.py` and `oracle.py`.
 """
 
 from collections.abc import Mapping
 
-from baselines import mixture, oracle, random_plans, roles, self_consistency, single
+from baselines import (
+    best_of_n,
+    debate,
+    mixture,
+    oracle,
+    random_plans,
+    reflection,
+    roles,
+    self_consistency,
+    self_mixture,
+    single,
+)
 from harness.system import Manifest
 
 SYSTEMS: Mapping[str, Manifest] = {
@@ -19,8 +31,14 @@ SYSTEMS: Mapping[str, Manifest] = {
         single.SINGLE,
         single.BEST_SINGLE,
         self_consistency.SELF_CONSISTENCY,
+        mixture.MOA_PAPER,
         mixture.MOA_LITE,
-        mixture.MOA,
+        mixture.MOA_3,
+        self_mixture.SELF_MOA,
+        reflection.SELF_REFLECTION,
+        reflection.LONG_CONTEXT,
+        best_of_n.BEST_OF_N,
+        debate.DEBATE,
         roles.PLANNER_EXECUTOR_VERIFIER,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,

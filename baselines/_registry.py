@@ -1,20 +1,30 @@
-"""The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa -S pool=NAME`."""
+"""The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`."""
 
-from baselines.mixture import moa, moa_lite
+from baselines.best_of_n import best_of_n
+from baselines.debate import debate
+from baselines.mixture import moa_3, moa_lite, moa_paper
 from baselines.oracle import oracle
 from baselines.random_plans import random_worker, random_workflow
+from baselines.reflection import long_context, self_reflection
 from baselines.roles import planner_executor_verifier
 from baselines.self_consistency import self_consistency
+from baselines.self_mixture import self_moa
 from baselines.single import best_single, single
 
 __all__ = [
+    "best_of_n",
     "best_single",
-    "moa",
+    "debate",
+    "long_context",
+    "moa_3",
     "moa_lite",
+    "moa_paper",
     "oracle",
     "planner_executor_verifier",
     "random_worker",
     "random_workflow",
     "self_consistency",
+    "self_moa",
+    "self_reflection",
     "single",
 ]

@@ -1,21 +1,26 @@
 """Mixture-of-Agents: layers of proposers, then an aggregator (Wang et al., arXiv 2406.04692).
 
 Layers are counted as in the paper, aggregator included: `moa-lite` is one layer of proposers and
-the aggregator (2), `moa` has two layers of proposers (3). From the second layer on, a worker finds
-the replies of the layer before it in its system message and the unchanged question after it.
+the aggregator (2), `moa-3` has two layers of proposers (3). From the second layer on, a worker
+finds the replies of the layer before it in its system message and the unchanged question after it.
+`moa-paper` is what the Conductor paper ran under that name. One worker in all places is
+self_mixture.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from inspect_ai.solver import Solver, solver
 
+from baselines.random_plans import draws
 from baselines.single import known
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import Question
 from harness.solver import as_solver
-from harness.system import Manifest, System, planned
-from harness.workflow import REPLIES, Step, Workflow
+from harness.system import Manifest, System, exactly, planned
+from harness.workflow import REPLIES, Sampling, Step, Workflow
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
 You have been provided with a set of responses from various open-source models to the latest user \
@@ -30,27 +35,65 @@ Responses from models:
 """The authors' prompt, word for word ("open-source" too): arXiv 2406.04692, table 1, as used in
 togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 
+WARM = Sampling(temperature=0.7)
+"""The authors' temperature, for proposers and aggregator: same file."""
+
+LAYERS = 3
+"""The authors' own number (arXiv 2406.04692, section 3.1)."""
+
+OWN_LIMIT = "each worker keeps its own token limit (the authors: 2048)"
 _DEVIATIONS = (
-    "each worker keeps its own temperature and token limit (the authors: 0.7 and 2048)",
+    OWN_LIMIT,
     "a proposer without a reply leaves the question unscored (the authors drop that proposer)",
     "proposers of a layer run at once (the authors: one after another; same requests)",
-    "the aggregator is the pool's first worker unless named (the authors: their strongest)",
 )
+_FIRST = "the aggregator is the pool's first worker unless named (the authors: their strongest)"
+
+
+def _calls(n: int, args: Mapping[str, Any]) -> int:
+    """Return the calls of `moa-3`, whose proposers may be a choice."""
+    named = args.get("proposers") or n
+    count = named if isinstance(named, int) else len(_listed(named))
+    return (int(args.get("layers") or LAYERS) - 1) * count + 1
+
+
+def _listed(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (named,) if isinstance(named, str) else tuple(named or ())
+
+
 MOA_LITE = Manifest(
     name="moa-lite",
     solver="baselines/moa_lite",
     summary="Every worker answers; an aggregator synthesises their replies.",
     source="Wang et al. 2024, arXiv 2406.04692; github.com/togethercomputer/MoA",
     calls="n + 1",
-    deviations=_DEVIATIONS,
+    expected=exactly(lambda n, args: n + 1),
+    prompts=(AGGREGATE_AND_SYNTHESIZE,),
+    deviations=(*_DEVIATIONS, _FIRST),
 )
-MOA = Manifest(
-    name="moa",
-    solver="baselines/moa",
+MOA_3 = replace(
+    MOA_LITE,
+    name="moa-3",
+    solver="baselines/moa_3",
     summary="Two layers of all workers, then an aggregator.",
-    source=MOA_LITE.source,
-    calls="(layers - 1) * n + 1",
-    deviations=_DEVIATIONS,
+    calls="(layers - 1) * n + 1, with 3 layers unless said",
+    expected=exactly(_calls),
+)
+MOA_PAPER = replace(
+    MOA_LITE,
+    name="moa-paper",
+    solver="baselines/moa_paper",
+    summary="Every worker answers; an aggregator drawn at random synthesises their replies.",
+    source="the Mixture-of-Agents row of the Conductor paper, arXiv 2512.04388; prompt: Wang et "
+    "al. 2024, arXiv 2406.04692",
+    calls="n + 1: the paper's 8 with its 7 workers",
+    deviations=(
+        OWN_LIMIT.replace("the authors: 2048", "the paper: 4096 output tokens"),
+        "the aggregator is drawn anew for each question and epoch (the paper: at random, and not "
+        "how often)",
+        "prompt and temperature 0.7 are those of Mixture-of-Agents' authors (the paper gives none)",
+        _DEVIATIONS[1],
+    ),
 )
 
 
@@ -61,7 +104,7 @@ def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):
         system = AGGREGATE_AND_SYNTHESIZE if before else None
         start = len(steps)
-        steps.extend(Step(worker, reads=before, system=system) for worker in workers)
+        steps.extend(Step(one, reads=before, system=system, sampling=WARM) for one in workers)
         before = tuple(range(start, len(steps)))
     return Workflow(tuple(steps))
 
@@ -80,19 +123,33 @@ def moa_system(
     return planned(plan)
 
 
+def moa_paper_system(seed: int = 0) -> System:
+    """Return one layer of all workers with an aggregator drawn per question and epoch."""
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        return layered(pool.workers, draws(seed, question, pool).choice(pool.workers), 2)
+
+    return planned(plan)
+
+
 @solver
-def moa(
-    layers: int = 3,
+def moa_3(
+    layers: int = LAYERS,
     proposers: str | list[str] | None = None,
     aggregator: str | None = None,
     pool: str | None = None,
 ) -> Solver:
     """Mixture-of-Agents; `proposers` is one worker or several (`-S proposers=a,b`), else all."""
-    named = [proposers] if isinstance(proposers, str) else proposers or []
-    return as_solver(moa_system(layers, named, aggregator), pool)
+    return as_solver(moa_system(layers, _listed(proposers), aggregator), pool)
 
 
 @solver
 def moa_lite(aggregator: str | None = None, pool: str | None = None) -> Solver:
     """Mixture-of-Agents with one layer of proposers: all workers, then the aggregator."""
     return as_solver(moa_system(2, (), aggregator), pool)
+
+
+@solver
+def moa_paper(seed: int = 0, pool: str | None = None) -> Solver:
+    """All workers, then an aggregator drawn at random, as the Conductor paper ran it."""
+    return as_solver(moa_paper_system(seed), pool)

@@ -16,6 +16,7 @@ from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
+from baselines.plan_set import FINISH, GATHER, USE
 from harness.answers import normalised
 from harness.errors import UserError
 from harness.execute import execute
@@ -25,7 +26,7 @@ from harness.records import Question, Reply
 from harness.replicate import request_digest
 from harness.solver import as_solver
 from harness.system import Manifest, System, planned
-from harness.workflow import Malformed, Sampling, Workflow, check
+from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow, check
 
 ORACLE = Manifest(
     name="oracle",
@@ -33,6 +34,9 @@ ORACLE = Manifest(
     summary="For each question the plan with the highest expected accuracy, found with its target.",
     source="podium (control)",
     calls="1-5",
+    group="controls",
+    expected=lambda n, args: (1, MAX_STEPS),
+    prompts=(GATHER, USE, FINISH),
     recorded=True,
     uses_targets=True,
     deviations=(

@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import Question
 from harness.solver import as_solver
-from harness.system import Manifest, System, planned
+from harness.system import Manifest, System, exactly, planned
 from harness.workflow import MAX_STEPS, Step, Workflow
 
 SUBTASKS = (
@@ -34,6 +34,8 @@ RANDOM_WORKER = Manifest(
     summary="A worker drawn uniformly for each question answers alone.",
     source="podium (control)",
     calls="1",
+    group="controls",
+    expected=exactly(lambda n, args: 1),
     recorded=True,
 )
 RANDOM_WORKFLOW = Manifest(
@@ -42,6 +44,9 @@ RANDOM_WORKFLOW = Manifest(
     summary="A workflow of 1 to 5 steps drawn at random for each question.",
     source="podium (control)",
     calls="1-5, 3 on average",
+    group="controls",
+    expected=lambda n, args: (1, int(args.get("max_steps") or MAX_STEPS)),
+    prompts=tuple(filter(None, SUBTASKS)),
 )
 
 

@@ -12,7 +12,7 @@ from baselines.single import known
 from harness.pool import Pool
 from harness.records import Question
 from harness.solver import as_solver
-from harness.system import Manifest, System, planned
+from harness.system import Manifest, System, exactly, planned
 from harness.workflow import Step, Workflow
 
 PLAN = (
@@ -34,6 +34,9 @@ PLANNER_EXECUTOR_VERIFIER = Manifest(
     summary="A planner writes a plan, an executor follows it, a verifier corrects the result.",
     source="podium (a common hand-written workflow)",
     calls="3",
+    expected=exactly(lambda n, args: 3),
+    prompts=(PLAN, EXECUTE, VERIFY),
+    deviations=("roles go to workers of those names, else in pool order: nobody is best at one",),
 )
 
 

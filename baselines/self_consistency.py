@@ -11,25 +11,29 @@ from dataclasses import replace
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.single import known
+from baselines.single import at_least_one, known
 from harness.answers import normalised
-from harness.errors import UserError
 from harness.execute import execute
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.solver import as_solver
-from harness.system import Manifest, System
-from harness.workflow import Step, Workflow
+from harness.system import Manifest, System, exactly
+from harness.workflow import Sampling, Step, Workflow
+
+SAMPLES = 5
 
 SELF_CONSISTENCY = Manifest(
     name="self-consistency",
     solver="baselines/self_consistency",
     summary="One worker answers k times; the most frequent answer wins.",
     source="Wang et al. 2022, arXiv 2203.11171",
-    calls="k",
+    calls="k, with k = 5 unless said",
+    expected=exactly(lambda n, args: int(args.get("k") or SAMPLES)),
+    k="k",
     on_best=True,
     deviations=(
-        "samples at the worker's own temperature, which is part of its identity",
+        "samples at the worker's own temperature unless one is given (the authors: 0.5 to 0.8), so "
+        "that k epochs of the single worker are the same draws",
         "a tie goes to the answer that appeared first",
         "programs vote by identical text",
     ),
@@ -50,14 +54,16 @@ def vote(kind: Kind, replies: Sequence[str]) -> str:
     return replies[answers.index(winner)]
 
 
-def self_consistency_system(worker: str | None = None, k: int = 5) -> System:
+def self_consistency_system(
+    worker: str | None = None, k: int = SAMPLES, temperature: float | None = None
+) -> System:
     """Return the system that asks `worker` (default: the pool's first) k times and votes."""
-    if k < 1:
-        raise UserError(f"Self-consistency needs k of at least 1, not {k}.")
+    at_least_one("Self-consistency", "k", k)
+    sampling = None if temperature is None else Sampling(temperature)
 
     async def answer(question: Question, pool: Pool) -> Answer:
         asked = known(pool, worker or pool.workers[0])
-        workflow = Workflow(tuple(Step(asked) for _ in range(k)))
+        workflow = Workflow(tuple(Step(asked, sampling=sampling) for _ in range(k)))
         drawn = await execute(workflow, question, pool)
         chosen = vote(question.kind, [reply.text for reply in drawn.replies])
         return replace(drawn, text=chosen)
@@ -66,6 +72,11 @@ def self_consistency_system(worker: str | None = None, k: int = 5) -> System:
 
 
 @solver
-def self_consistency(worker: str | None = None, k: int = 5, pool: str | None = None) -> Solver:
+def self_consistency(
+    worker: str | None = None,
+    k: int = SAMPLES,
+    temperature: float | None = None,
+    pool: str | None = None,
+) -> Solver:
     """Ask one worker k times at once and give the answer of the majority."""
-    return as_solver(self_consistency_system(worker, k), pool)
+    return as_solver(self_consistency_system(worker, k, temperature), pool)

@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import Question
 from harness.solver import as_solver
-from harness.system import Manifest, System, planned
+from harness.system import Manifest, System, exactly, planned
 from harness.workflow import Step, Workflow
 
 HINDSIGHT = "hindsight"
@@ -24,6 +24,7 @@ SINGLE = Manifest(
     summary="One worker answers the question alone.",
     source="podium",
     calls="1",
+    expected=exactly(lambda n, args: 1),
     recorded=True,
 )
 BEST_SINGLE = Manifest(
@@ -32,6 +33,7 @@ BEST_SINGLE = Manifest(
     summary="The one worker with the highest accuracy on the train split answers alone.",
     source="podium",
     calls="1",
+    expected=exactly(lambda n, args: 1),
     on_best=True,
     recorded=True,
 )
@@ -48,6 +50,12 @@ def known(pool: Pool, worker: str) -> str:
         names = ", ".join(pool.workers)
         raise UserError(f"This pool has no worker {worker!r}; its workers are: {names}.")
     return worker
+
+
+def at_least_one(who: str, name: str, value: int) -> None:
+    """Raise UserError for a number of samples, turns or agents that asks nobody."""
+    if value < 1:
+        raise UserError(f"{who} needs {name} of at least 1, not {value}.")
 
 
 def single_system(worker: str) -> System:

@@ -9,7 +9,15 @@ from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
 from conductor.parse import parse
-from conductor.prompt import plan_request, retry_request
+from conductor.prompt import (
+    EXAMPLES,
+    INSTRUCTIONS,
+    MODELS,
+    QUESTION,
+    RETRY,
+    plan_request,
+    retry_request,
+)
 from harness.errors import UserError
 from harness.execute import execute
 from harness.pool import Pool
@@ -23,7 +31,10 @@ CONDUCTOR_PROMPTED = Manifest(
     solver="conductor/conductor_prompted",
     summary="A prompted model writes a workflow for each question; the workers carry it out.",
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
-    calls="1-5, plus 1 or 2 of the conductor",
+    calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
+    expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
+    prompts=(INSTRUCTIONS, EXAMPLES, QUESTION, MODELS, RETRY),
+    needs=frozenset({"conductor"}),
     deviations=(
         "the prompt has the paper's structure in our own words, with our own examples",
         "models are shown with their role cards unless cards=false (the paper hides them)",

@@ -118,6 +118,9 @@ class Reply:
     is then the refusal."""
 
 
+FALLBACK = "fallback"
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a system says to one question, with the shape of the work behind it."""
@@ -133,7 +136,8 @@ class Answer:
     """The workflow as it was planned (JSON), or why the plan was malformed."""
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     """What a system wants its log to say of how it decided: plain JSON values, no texts of others.
-    A cascade's confidence, a router's fallback."""
+    A cascade's confidence, a router's fallback. Under `FALLBACK`: a sentence of our own that stands
+    below the table, with how often it was so."""
 
 
 @dataclass(frozen=True, slots=True)
