@@ -2,30 +2,27 @@
 
 One pass over 30 questions has a standard error of about 9 points, and more epochs shrink only the
 noise within questions, so an interval that took epochs as independent would promise too much
-(Miller 2024, arXiv 2411.00640). The numerics are Inspect's own metrics, which need no scipy.
+(Miller 2024, arXiv 2411.00640). The numerics are reports/stats/.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import comb, sqrt
-from statistics import NormalDist, fmean, stdev
-from typing import Any, Literal, cast
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Literal
 
-from inspect_ai.scorer import SampleScore, Score, ci, ci_wilson
+import numpy as np
 
-LEVEL = 0.95
-POWER = 0.8
+from reports.stats.arrays import LEVEL, Bounds, Floats
+from reports.stats.many import holm
+from reports.stats.means import clustered_error, t_interval
+from reports.stats.paired import Pairs, Test, paired_test, pairs_of, sign_test
+from reports.stats.power import detectable
+from reports.stats.proportions import effective_wilson, wilson
+
 Verdict = Literal["better", "worse", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
 """Question -> its grades, one per graded epoch; every grade lies between 0 and 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A two-sided 95 % interval."""
-
-    low: float
-    high: float
+Interval = Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,12 @@ class Difference:
     """The smallest difference that so many questions show with 80 % power (Miller 2024)."""
     verdict: Verdict
     questions: int
+    p_value: float
+    test: Test
+    """McNemar's for single binary draws, else random sign flips of mean differences."""
+    p_holm: float
+    """Adjusted for all comparisons with the same reference; `p_value` where there is one."""
+    pairs: Pairs
 
 
 def accuracy(values: Values) -> float | None:
@@ -66,63 +69,68 @@ def accuracy_interval(values: Values) -> Interval | None:
         return None
     means = question_means(graded)
     sizes = {len(grades) for grades in graded.values()}
+    share, n = fmean(means.values()), len(means)
     spread = len(set(means.values())) > 1
     if sizes == {1} or len(sizes) > 1 or not spread:
-        return _bounds(ci_wilson(LEVEL), [(name, mean) for name, mean in means.items()])
-    pairs = [(name, grade) for name, grades in graded.items() for grade in grades]
-    return _bounds(ci_wilson(LEVEL, cluster="question"), pairs)
+        return wilson(share, n)
+    error = clustered_error(list(means.values()), range(n)) or 0.0
+    return effective_wilson(share, n * sizes.pop(), error, n)
 
 
 def difference(values: Values, reference: Values) -> Difference | None:
     """Return the paired difference on the questions that both were graded on; None when none.
 
     The interval is Student's t on per-question differences. "better" and "worse" need all of:
-    a difference of at least the minimum detectable effect, an interval without 0, and an exact sign
-    test (McNemar's, for one epoch) below 5 %; anything else is "inconclusive".
+    a difference of at least the minimum detectable effect, an interval without 0, and an exact
+    sign test (McNemar's, for one epoch) below 5 %; anything else is "inconclusive". Where a
+    reference has several comparisons, `adjusted` asks for Holm's p below 5 % as well.
     """
     ours, theirs = question_means(values), question_means(reference)
-    deltas = [ours[question] - theirs[question] for question in ours if question in theirs]
-    if not deltas:
+    both = [question for question in ours if question in theirs]
+    if not both:
         return None
-    mean = fmean(deltas)
-    spread = stdev(deltas) if len(deltas) > 1 else 0.0
-    detectable = _detectable(spread, len(deltas)) if spread else None
-    interval = _t_interval(deltas) if spread else None
-    clear = interval is None or interval.low > 0 or interval.high < 0
-    sure = abs(mean) >= (detectable or 0) and clear and sign_test(deltas) < 1 - LEVEL
-    verdict: Verdict = "inconclusive" if not sure else "better" if mean > 0 else "worse"
-    return Difference(mean, interval, detectable, verdict, len(deltas))
+    mine, other = (np.array([means[one] for one in both]) for means in (ours, theirs))
+    deltas = mine - other
+    mean, found = float(deltas.mean()), t_interval(deltas)
+    effect = detectable(float(deltas.var(ddof=1)), len(both)) if found else None
+    p_value, test = paired_test(deltas, single=_single(values) and _single(reference))
+    return Difference(
+        mean=mean,
+        # Two accuracies differ by no more than 1.
+        interval=Interval(max(found.low, -1.0), min(found.high, 1.0)) if found else None,
+        detectable=effect,
+        verdict=_verdict(deltas, found, effect),
+        questions=len(both),
+        p_value=p_value,
+        test=test,
+        p_holm=p_value,
+        pairs=pairs_of(mine, other),
+    )
 
 
-def sign_test(deltas: Sequence[float]) -> float:
-    """Return the two-sided exact p-value of the sign test; equal pairs say nothing.
+def adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
+    """Return comparisons with one reference, p-values adjusted for their number (Holm 1979).
 
-    >>> sign_test([1, 1, 1, 1, 1, 0])
-    0.0625
+    A verdict that the adjusted test does not bear out becomes "inconclusive": the more systems
+    are compared, the more of them look better by chance. None stays None.
     """
-    ups = sum(delta > 0 for delta in deltas)
-    downs = sum(delta < 0 for delta in deltas)
-    n, fewer = ups + downs, min(ups, downs)
-    tail = sum(comb(n, k) for k in range(fewer + 1)) / 2**n
-    return min(1.0, 2 * tail)
+    found = [one for one in family if one]
+    adjusted_ps = iter(holm([one.p_value for one in found]))
+    return [one and _at(one, next(adjusted_ps)) for one in family]
 
 
-def _t_interval(deltas: Sequence[float]) -> Interval:
-    """Return Student's interval, cut to the differences that two accuracies can have."""
-    found = _bounds(ci(LEVEL, method="t"), [(str(n), delta) for n, delta in enumerate(deltas)])
-    return Interval(max(found.low, -1.0), min(found.high, 1.0))
+def _at(one: Difference, p_holm: float) -> Difference:
+    kept = one.verdict if p_holm < 1 - LEVEL else "inconclusive"
+    return replace(one, p_holm=p_holm, verdict=kept)
 
 
-def _detectable(spread: float, n: int) -> float:
-    normal = NormalDist()
-    return (normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(POWER)) * spread / sqrt(n)
+def _verdict(deltas: Floats, interval: Interval | None, effect: float | None) -> Verdict:
+    mean = float(deltas.mean())
+    clear = interval is None or interval.low > 0 or interval.high < 0
+    sure = abs(mean) >= (effect or 0) and clear and sign_test(deltas) < 1 - LEVEL
+    return "inconclusive" if not sure else "better" if mean > 0 else "worse"
 
 
-def _bounds(metric: object, pairs: Sequence[tuple[str, float]]) -> Interval:
-    """Apply one of Inspect's interval metrics to (question, value) pairs."""
-    scores = [
-        SampleScore(score=Score(value=value), sample_id=name, sample_metadata={"question": name})
-        for name, value in pairs
-    ]
-    found = cast(Any, metric)(scores)
-    return Interval(float(found["lower"]), float(found["upper"]))
+def _single(values: Values) -> bool:
+    """Say whether every question was graded once, right or wrong."""
+    return all(len(grades) <= 1 and set(grades) <= {0.0, 1.0} for grades in values.values())

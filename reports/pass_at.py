@@ -1,13 +1,12 @@
 """pass@k: how often at least one of k tries at a question is right, estimated without bias.
 
-From n graded tries of which c are right, the estimate is 1 - C(n - c, k) / C(n, k) (Chen et al.
-2021, arXiv 2107.03374, equation 1). pass@1 is the accuracy that the table shows.
+The estimate of one question is reports/stats/tries.py. pass@1 is the accuracy that a table shows.
 """
 
 from dataclasses import dataclass
-from math import comb
 
 from reports.intervals import Interval, Values, accuracy, accuracy_interval
+from reports.stats.tries import pass_at as estimate
 
 KS = (1, 5, 10)
 
@@ -20,15 +19,6 @@ class PassAt:
     value: float
     interval: Interval
     questions: int
-
-
-def estimate(n: int, c: int, k: int) -> float:
-    """Return the chance that k of n tries, drawn without replacement, hold one of c right ones.
-
-    >>> estimate(10, 1, 5), estimate(10, 6, 5), estimate(10, 0, 10)
-    (0.5, 1.0, 0.0)
-    """
-    return 1 - comb(n - c, k) / comb(n, k)
 
 
 def pass_at(values: Values) -> tuple[PassAt, ...]:
