@@ -3,7 +3,9 @@
     PodiumError
     |- UserError       you failed: refused before the first paid call, one sentence with the fix
     |- WorkerError     we failed: a worker gave no reply; the sample stays unscored with this reason
-    |  `- CassetteMiss   a recorded pool was asked for a reply that nobody recorded
+    |  |- CassetteMiss   a recorded pool was asked for a reply that nobody recorded
+    |  `- FrameworkError  a framework's code failed; the sample stays unscored with this reason
+    |     `- Escaped        it tried to reach something past the ledger, and was refused
     |- SpendLimit      the run's own dollar limit was reached; stop cleanly, resume later
     |  `- QuestionLimit  a question's own limit was reached; the others go on
     `- TooManyMasked   too many rewards have no value: what would be learned is noise, so stop
@@ -27,6 +29,14 @@ class WorkerError(PodiumError):
 
 class CassetteMiss(WorkerError):
     """A recorded worker has no reply for this request and replicate; it never guesses."""
+
+
+class FrameworkError(WorkerError):
+    """A framework's own code failed, not a model: no reply of it can be graded."""
+
+
+class Escaped(FrameworkError):
+    """A framework tried to reach something past the ledger; it was refused, nothing was sent."""
 
 
 class SpendLimit(PodiumError):

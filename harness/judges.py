@@ -17,8 +17,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import current_span_id, span
 
 from harness.errors import PodiumError, UserError
-from harness.ledger.asking import Request, asking
+from harness.ledger.asking import asking
 from harness.ledger.observed import last_event
+from harness.ledger.request import Request
 from harness.pool_file import PoolSpec
 from harness.records import GRADER, Question
 from harness.spend import SPEND

@@ -25,8 +25,9 @@ from inspect_ai.util import LimitExceededError, span
 
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
-from harness.ledger.asking import Request, asking
+from harness.ledger.asking import asking
 from harness.ledger.observed import WRAPPERS
+from harness.ledger.request import Offered, Request
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
@@ -75,8 +76,26 @@ class Pool:
         """
         model = self._model(worker)
         config = _prescribed(model, sampling)
-        request = Request(worker, model, messages, self._price_ref(worker, model), step, config)
-        number = self._number(worker, messages)
+        price = self._price_ref(worker, model)
+        _, reply = await self._put(Request(worker, model, messages, price, step, config))
+        return reply
+
+    async def relay(
+        self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
+    ) -> tuple[ModelOutput, Reply]:
+        """Put a request that other people's code wrote to a worker; all else is as with `ask`.
+
+        The output is for that code: it may hold calls of the tools that were `offered`.
+        """
+        model = self._model(worker)
+        price, config = self._price_ref(worker, model), offered.config
+        request = Request(worker, model, messages, price, step, config, offered)
+        return await self._put(request)
+
+    async def _put(self, request: Request) -> tuple[ModelOutput, Reply]:
+        """Make one call: numbered, in a span, written down before and after, within the limits."""
+        worker, step = request.role, request.step or request.role
+        number = self._number(worker, request.messages)
         token = CURRENT.set(number)
         try:
             async with span(step, type="workflow_step"), asking(request, self.spend) as asked:
@@ -84,10 +103,11 @@ class Pool:
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
-            raise WorkerError(f"{worker} ({model}) gave no reply: {_reason(error)}") from error
+            said = f"{worker} ({request.model}) gave no reply: {_reason(error)}"
+            raise WorkerError(said) from error
         finally:
             CURRENT.reset(token)
-        return Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
+        return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return how a program does on the public tests; UserError where there are none to run."""
@@ -138,10 +158,11 @@ async def _generate(request: Request, number: Replicate) -> ModelOutput:
     a whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
     """
     model, messages = request.model, list(request.messages)
+    tools = request.offered.as_arguments
     whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
     given = model.config.cache if whole_eval is None else whole_eval
     if not given:
-        return await model.generate(messages, config=request.config)
+        return await model.generate(messages, config=request.config, **tools)
     policy = given if isinstance(given, CachePolicy) else CachePolicy()
     scopes = {
         **policy.scopes,
@@ -150,7 +171,7 @@ async def _generate(request: Request, number: Replicate) -> ModelOutput:
         "podium_replicate": f"{number.epoch} {number.occurrence}",
     }
     cache = policy.model_copy(update={"scopes": scopes})
-    return await model.generate(messages, config=request.config, cache=cache)
+    return await model.generate(messages, config=request.config, cache=cache, **tools)
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:

@@ -9,7 +9,8 @@ from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import TaskState
 from toy import Toy
 
-from harness.ledger.asking import Request, asking
+from harness.ledger.asking import asking
+from harness.ledger.request import Request
 from harness.records import GRADER, Grade, Question
 from harness.spend import SPEND
 from harness.suite import OFFICIAL, Prompt, Split

@@ -8,7 +8,7 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 """
 
 import threading
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
@@ -16,13 +16,14 @@ from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 
-from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
+from inspect_ai.model import Model, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.counting import COUNTED, WAITING, Unwritten
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
+from harness.ledger.request import Request
 from harness.ledger.row import Scope, plain
 from harness.ledger.writing import ended as told
 from harness.prices.pricing import Service, cost
@@ -72,24 +73,6 @@ class Recorder:
 
 RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
 """Of the running sample; None where calls are not written down."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is put to a model, as far as it is written down."""
-
-    role: str
-    model: Model
-    messages: Sequence[ChatMessage]
-    price_ref: str
-    step: str | None = None
-    config: GenerateConfig = field(default_factory=GenerateConfig)
-    """What a step prescribes beside the model's own settings."""
-
-    @property
-    def max_tokens(self) -> int | None:
-        """The limit that the request will have."""
-        return self.config.max_tokens or _max_tokens(self.model)
 
 
 @dataclass(slots=True)
@@ -215,13 +198,8 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
 def _most(request: Request, spend: Spend) -> Decimal | None:
     """Return the most that an attempt without an answer can have cost; None if unbounded."""
     price, model = spend.book.prices.get(request.price_ref), request.model
-    sizes = _prompt_bytes(request), request.max_tokens
+    sizes = request.prompt_bytes, request.max_tokens
     return upper_bound(Attempted("unknown", "none", None, _service(model), *sizes), price)
-
-
-def _prompt_bytes(request: Request) -> int:
-    """Return the bytes of a request's texts; a model may have written half a character."""
-    return sum(len(turn.text.encode("utf-8", "surrogatepass")) for turn in request.messages)
 
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
@@ -245,21 +223,10 @@ def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
         price_ref=request.price_ref,
         service=_service(request.model),
         prompt_sha256=request_digest(request.messages),
-        prompt_bytes=_prompt_bytes(request),
+        prompt_bytes=request.prompt_bytes,
         max_tokens=request.max_tokens,
         span=span,
     )
-
-
-def _max_tokens(model: Model) -> int | None:
-    """Return the limit that a request will have: of the worker, else its provider's default.
-
-    Inspect lets a role inherit no limit from the whole eval.
-    """
-    own = model.config.max_tokens
-    if own is None:
-        own = model.api.max_tokens_for_config(model.config)
-    return model.api.max_tokens() if own is None else own
 
 
 def _service(model: Model) -> Service:

@@ -1,0 +1,116 @@
+"""A guard around other people's code: what it opens to the network is refused and written down.
+
+A framework's model calls go through our pool (harness/bridge.py). Whatever else it tries to reach
+would be spent past the ledger, so that is refused by a hook of the interpreter (`sys.addaudithook`)
+while the framework's code runs, told by a context variable: its tasks and the threads that carry
+its context are covered, and threads that it starts itself. Not covered: sockets that an extension
+module opens without Python (grpc), work handed to a thread pool without its context, and the
+look-up of a name by the event loop, whose connection is then refused. Such code belongs in a
+sandbox without a network. The hook stays for the life of the process and looks at few events.
+"""
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from harness.errors import Escaped
+
+_NETWORK = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyname": 0,
+    "socket.gethostbyaddr": 0,
+}
+"""Audit events that leave the process, and which of their arguments says where to
+(docs.python.org/3/library/audit_events.html)."""
+_PROGRAMS = frozenset(
+    {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
+)
+"""Audit events that start another program: no guard would go with it."""
+_THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
+_POOLS = frozenset({"concurrent.futures.thread", "anyio._backends._asyncio"})
+"""Whose threads are shared: they serve our providers too, and are not marked."""
+
+
+@dataclass(slots=True, eq=False)
+class Watch:
+    """One framework at work on one question."""
+
+    framework: str
+    trouble: Exception | None = None
+    """What went wrong first, whatever the framework then made of it."""
+
+    def note(self, error: Exception) -> Exception:
+        """Keep an error if it is the first one; return it."""
+        self.trouble = self.trouble or error
+        return error
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("podium_watch", default=None)
+_STRAYS: WeakKeyDictionary[threading.Thread, Watch] = WeakKeyDictionary()
+_installed = threading.Lock()
+
+
+@contextmanager
+def guarded(watch: Watch) -> Generator[None]:
+    """Refuse every connection and program that the code within starts; `watch` keeps the first."""
+    if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
+        sys.addaudithook(_hook)
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+@contextmanager
+def unguarded() -> Generator[None]:
+    """Let our own code within reach its provider."""
+    token = _WATCH.set(None)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if event not in _NETWORK and event not in _PROGRAMS and event not in _THREADS:
+        return
+    watch = _WATCH.get()
+    if watch is None and _STRAYS:
+        watch = _STRAYS.get(threading.current_thread())
+    if watch is None:
+        return
+    if event in _THREADS:
+        _mark(args[0], watch)
+        return
+    if event in _PROGRAMS:
+        said = f"{watch.framework} tried to start a program ({event}); its calls cannot be seen."
+    else:
+        place = _place(args[_NETWORK[event]])
+        said = f"{watch.framework} tried to reach {place} past the ledger; nothing was sent."
+    raise watch.note(Escaped(said))
+
+
+def _mark(begin: Any, watch: Watch) -> None:
+    """Remember a thread that a framework starts; those of shared pools carry a context or none."""
+    thread = getattr(begin, "__self__", None)
+    if not isinstance(thread, threading.Thread):
+        return
+    target = getattr(thread, "_target", None)
+    if {type(thread).__module__, getattr(target, "__module__", "")}.isdisjoint(_POOLS):
+        _STRAYS[thread] = watch
+
+
+def _place(address: Any) -> str:
+    """Return an address as people write it."""
+    if isinstance(address, tuple):
+        return ":".join(str(part) for part in address[:2])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - whatever a socket was given
+    return str(address)
