@@ -6,13 +6,14 @@ solver. Does not: plans written by a model (conductor/), exams (suites/), runnin
 
 Reading order: `single.py` (the smallest), `self_consistency.py` (votes), `mixture.py` (published,
 with a prompt of its own), `self_mixture.py`, `reflection.py`, `best_of_n.py` and `debate.py` (one
-worker, asked more often), `roles.py`, `random_plans.py`, then `plan_set.py` and `oracle.py`.
+worker, asked more often), `by_tests.py` (programs chosen by public tests), `roles.py`, `random_plans.py`, then `plan_set.py` and `oracle.py`.
 """
 
 from collections.abc import Mapping
 
 from baselines import (
     best_of_n,
+    by_tests,
     debate,
     mixture,
     oracle,
@@ -39,6 +40,10 @@ SYSTEMS: Mapping[str, Manifest] = {
         reflection.LONG_CONTEXT,
         best_of_n.BEST_OF_N,
         debate.DEBATE,
+        by_tests.BEST_OF_N_TESTS,
+        by_tests.RETRY,
+        by_tests.WARMING,
+        by_tests.ESCALATION,
         roles.PLANNER_EXECUTOR_VERIFIER,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,

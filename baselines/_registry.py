@@ -1,6 +1,7 @@
 """The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`."""
 
 from baselines.best_of_n import best_of_n
+from baselines.by_tests import best_of_n_tests, escalation, retry, warming
 from baselines.debate import debate
 from baselines.mixture import moa_3, moa_lite, moa_paper
 from baselines.oracle import oracle
@@ -13,8 +14,10 @@ from baselines.single import best_single, single
 
 __all__ = [
     "best_of_n",
+    "best_of_n_tests",
     "best_single",
     "debate",
+    "escalation",
     "long_context",
     "moa_3",
     "moa_lite",
@@ -23,8 +26,10 @@ __all__ = [
     "planner_executor_verifier",
     "random_worker",
     "random_workflow",
+    "retry",
     "self_consistency",
     "self_moa",
     "self_reflection",
     "single",
+    "warming",
 ]

@@ -1,0 +1,224 @@
+"""Programs chosen by the tests that their question shows: best of n, retry, warming, escalation.
+
+Retry, warming and escalation are the simple baselines of "AI Agents That Matter" (Kapoor et al.,
+arXiv 2407.01502, section 2): on code they matched agents that cost many times as much. A trial on
+public tests is no call. Exams that show no tests have nothing to choose by, and are refused.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+import anyio
+from inspect_ai.solver import Solver, solver
+
+from baselines.single import at_least_one, known
+from harness.errors import UserError
+from harness.execute import first_failure
+from harness.pool import Pool
+from harness.prices import read_book
+from harness.records import Answer, Question
+from harness.session import Session
+from harness.solver import as_solver
+from harness.system import Manifest, System, exactly
+from harness.workflow import Sampling, Step
+
+SAMPLES = 5
+TRIES = 5
+"""The authors' limit."""
+WARMEST = 0.5
+"""The authors' last temperature; their first is 0."""
+
+SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
+NO_TESTS = "{} needs an exam whose questions show tests, and a sandbox to run them in."
+
+BEST_OF_N_TESTS = Manifest(
+    name="best-of-n-tests",
+    solver="baselines/best_of_n_tests",
+    summary="One worker answers n times; the program that passes the most public tests wins.",
+    source="podium (common practice: sample, then run the tests that the question shows)",
+    calls="n, with n = 5 unless said",
+    expected=exactly(lambda n, args: int(args.get("n") or SAMPLES)),
+    k="n",
+    on_best=True,
+    needs=frozenset({"public tests"}),
+    deviations=(
+        "samples at the worker's own temperature",
+        "a tie goes to the program that appeared first",
+    ),
+)
+RETRY = Manifest(
+    name="retry",
+    solver="baselines/retry",
+    summary="One worker is asked again, at temperature 0, until its program passes public tests.",
+    source=SOURCE,
+    calls="1 to 5",
+    expected=lambda n, args: (1, int(args.get("tries") or TRIES)),
+    k="tries",
+    on_best=True,
+    needs=frozenset({"public tests"}),
+    deviations=(
+        "a worker that repeats itself exactly at temperature 0 gains nothing by it",
+        "the last program stands when none passes",
+    ),
+)
+WARMING = Manifest(
+    name="warming",
+    solver="baselines/warming",
+    summary="As retry, while the temperature rises from 0 to 0.5.",
+    source=SOURCE,
+    calls="1 to 5",
+    expected=lambda n, args: (1, int(args.get("tries") or TRIES)),
+    k="tries",
+    on_best=True,
+    needs=frozenset({"public tests"}),
+    deviations=(
+        "rises in equal steps",
+        "workers that take no temperature are asked again as they are",
+        "the last program stands when none passes",
+    ),
+)
+ESCALATION = Manifest(
+    name="escalation",
+    solver="baselines/escalation",
+    summary="Workers are asked from the cheapest to the dearest until one passes public tests.",
+    source=SOURCE,
+    calls="1 to n",
+    expected=lambda n, args: (1, len(_named(args.get("order"))) or n),
+    needs=frozenset({"public tests"}),
+    deviations=(
+        "cheapest first by input plus output rate in the pool's price book, in pool order where a "
+        "worker has no price there or the pool has no file, unless an order is given",
+        "all workers of the pool take part, each at its own temperature",
+        "the last program stands when none passes",
+    ),
+)
+
+
+async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
+    """Ask one step after another until a reply passes every public test; else the last stands."""
+    text, passed, trials = "", False, 0
+    for step in steps:
+        text = (await session.ask(step)).text
+        passed = (await session.pool.try_on_public_tests(session.question, text)).value >= 1
+        trials += 1
+        if passed:
+            break
+    return session.answer(text, {"trials": trials, "passed_public_tests": passed})
+
+
+async def public_shares(session: Session, texts: Sequence[str]) -> list[float]:
+    """Return the share of public tests that each reply passes; they are tried side by side."""
+    shares = [0.0 for _ in texts]
+
+    async def one(at: int) -> None:
+        shares[at] = (await session.pool.try_on_public_tests(session.question, texts[at])).value
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for at in range(len(texts)):
+                tasks.start_soon(one, at)
+    except* Exception as group:
+        raise first_failure(group) from None
+    return shares
+
+
+def refuse_untested(pool: Pool, name: str) -> None:
+    """Raise UserError, before the first call, where no public tests can be run."""
+    if pool.trial is None:
+        raise UserError(NO_TESTS.format(name))
+
+
+def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
+    """Return the temperature of each try: equal steps from 0 to `warmest`.
+
+    >>> temperatures(5, 0.5), temperatures(1, 0.5)
+    ((0.0, 0.125, 0.25, 0.375, 0.5), (0.0,))
+    """
+    return tuple(warmest * at / max(1, tries - 1) for at in range(tries))
+
+
+def cheapest_first(pool: Pool) -> tuple[str, ...]:
+    """Return the workers by input plus output rate; a tie, and unknown prices, keep pool order."""
+    if pool.spec is None:
+        return pool.workers
+    prices = read_book(pool.spec.prices).prices
+    rates: dict[str, Decimal] = {}
+    for name in pool.workers:
+        slot = next((one for one in pool.spec.slots if one.name == name), None)
+        price = prices.get(slot.price_ref) if slot else None
+        if price is None:
+            return pool.workers
+        rates[name] = price.input + price.output
+    return tuple(sorted(pool.workers, key=lambda name: rates[name]))
+
+
+def _named(order: object) -> tuple[str, ...]:
+    """Return the workers that an argument lists, with commas between them."""
+    return tuple(name.strip() for name in str(order or "").split(",") if name.strip())
+
+
+def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> System:
+    """Return the system that samples n programs at once and keeps the best on public tests."""
+    at_least_one("best-of-n-tests", "n", n)
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        refuse_untested(pool, BEST_OF_N_TESTS.name)
+        asked = known(pool, worker or pool.workers[0])
+        session = Session(question, pool)
+        texts = [reply.text for reply in await session.ask_all([Step(asked)] * n)]
+        shares = await public_shares(session, texts)
+        best = max(shares)
+        chosen = texts[shares.index(best)]
+        return session.answer(chosen, {"trials": n, "passed_public_tests": best >= 1})
+
+    return answer
+
+
+def retry_system(
+    worker: str | None = None, tries: int = TRIES, warmest: float = 0.0, name: str = RETRY.name
+) -> System:
+    """Return the system that asks one worker until public tests pass, at rising temperatures."""
+    at_least_one(name, "tries", tries)
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        refuse_untested(pool, name)
+        asked = known(pool, worker or pool.workers[0])
+        steps = (Step(asked, sampling=Sampling(heat)) for heat in temperatures(tries, warmest))
+        return await until_passed(Session(question, pool), steps)
+
+    return answer
+
+
+def escalation_system(order: str | None = None) -> System:
+    """Return the system that asks workers in order until public tests pass."""
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        refuse_untested(pool, ESCALATION.name)
+        workers = [known(pool, name) for name in _named(order)] or cheapest_first(pool)
+        return await until_passed(Session(question, pool), (Step(name) for name in workers))
+
+    return answer
+
+
+@solver
+def best_of_n_tests(worker: str | None = None, n: int = SAMPLES, pool: str | None = None) -> Solver:
+    """Sample n programs of one worker; answer with the one that passes the most public tests."""
+    return as_solver(best_of_n_tests_system(worker, n), pool)
+
+
+@solver
+def retry(worker: str | None = None, tries: int = TRIES, pool: str | None = None) -> Solver:
+    """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
+    return as_solver(retry_system(worker, tries), pool)
+
+
+@solver
+def warming(worker: str | None = None, tries: int = TRIES, pool: str | None = None) -> Solver:
+    """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
+    return as_solver(retry_system(worker, tries, WARMEST, WARMING.name), pool)
+
+
+@solver
+def escalation(order: str | None = None, pool: str | None = None) -> Solver:
+    """Ask workers, cheapest first or in `order` (names with commas), until public tests pass."""
+    return as_solver(escalation_system(order), pool)
