@@ -1,0 +1,250 @@
+"""Statistics on arrays against statsmodels, scipy and Inspect, which share no code with them."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from inspect_ai.scorer import SampleScore, Score, ci, ci_wilson, pass_at, stderr
+from scipy import stats
+from statsmodels.api import OLS
+from statsmodels.stats.contingency_tables import cochrans_q
+from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import proportion_confint
+
+from reports.stats import tries
+from reports.stats.many import cochran_q, holm
+from reports.stats.means import clustered_error, standard_error, t_interval
+from reports.stats.paired import mcnemar, pairs_of, sign_flips, t_test
+from reports.stats.power import Variance, detectable, of_accuracies, of_draws, questions_needed
+from reports.stats.proportions import clopper_pearson, effective_wilson, wilson
+from reports.stats.resampling import bca_interval, bca_ratio, resampled_counts, resampled_means
+
+
+def drawn(*shape: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).random(shape)
+
+
+def inspects(metric: Any, values: np.ndarray, clusters: np.ndarray) -> Any:
+    """Apply one of Inspect's metrics."""
+    return metric(
+        [
+            SampleScore(score=Score(value=float(v)), sample_metadata={"cluster": str(c)})
+            for v, c in zip(values, clusters, strict=True)
+        ]
+    )
+
+
+CLUSTERS = np.arange(60) // 4
+VALUES = (drawn(60) + drawn(15, seed=2)[CLUSTERS]) / 2
+
+
+def test_the_standard_error_is_inspects() -> None:
+    found = inspects(stderr(), VALUES, CLUSTERS)
+    assert standard_error(VALUES) == pytest.approx(found)
+
+
+def test_the_clustered_error_is_inspects_and_without_correction_that_of_statsmodels() -> None:
+    found = inspects(stderr(cluster="cluster"), VALUES, CLUSTERS)
+    assert clustered_error(VALUES, CLUSTERS.tolist()) == pytest.approx(found)
+    fitted = OLS(VALUES, np.ones(60)).fit(
+        cov_type="cluster", cov_kwds={"groups": CLUSTERS, "use_correction": False}
+    )
+    assert clustered_error(VALUES, CLUSTERS.tolist(), "CR0") == pytest.approx(float(fitted.bse[0]))
+
+
+def test_one_cluster_has_no_error_and_gaps_are_left_out() -> None:
+    assert clustered_error([0.0, 1.0], ["a", "a"]) is None
+    gap = [0.0, float("nan"), 1.0, 1.0]
+    assert clustered_error(gap, "aabc") == clustered_error([0.0, 1.0, 1.0], "abc")
+    assert standard_error(gap) == standard_error([0.0, 1.0, 1.0])
+
+
+def test_students_interval_is_inspects() -> None:
+    found = inspects(ci(0.95, method="t"), VALUES, CLUSTERS)
+    ours = t_interval(VALUES)
+    assert ours is not None
+    assert (ours.low, ours.high) == pytest.approx((found["lower"], found["upper"]))
+    assert t_interval([1.0, 1.0]) is None
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (29, 30), (10, 10), (81, 263)])
+def test_intervals_of_shares_are_those_of_statsmodels(right: int, n: int) -> None:
+    assert wilson(right / n, n) == pytest.approx(proportion_confint(right, n, method="wilson"))
+    low, high = proportion_confint(right, n, method="beta")
+    expected = (0.0 if right == 0 else low, 1.0 if right == n else high)
+    assert clopper_pearson(right, n) == pytest.approx(expected)
+
+
+def test_wilsons_interval_on_an_effective_size_is_inspects() -> None:
+    error = clustered_error(VALUES, CLUSTERS.tolist()) or 0.0
+    found = inspects(ci_wilson(0.95, cluster="cluster"), VALUES, CLUSTERS)
+    ours = effective_wilson(float(VALUES.mean()), 60, error, 15)
+    assert tuple(ours) == pytest.approx((found["lower"], found["upper"]))
+
+
+@pytest.mark.parametrize("kind", ["continuous", "binary", "skewed"])
+def test_the_bca_interval_is_scipys_from_the_same_draws(kind: str) -> None:
+    values = drawn(37)
+    values = {"continuous": values, "binary": values.round(), "skewed": np.exp(4 * values)}[kind]
+    counts = resampled_counts(37, 900, seed=5)
+    ours = bca_interval(values, resampled_means(counts, values[:, None])[:, 0])
+    rng = np.random.default_rng(5)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=900, rng=rng).confidence_interval
+    assert ours == pytest.approx((theirs.low, theirs.high))
+
+
+def test_the_bca_interval_of_a_ratio_is_scipys_paired_one() -> None:
+    top, below = drawn(25), 1 + drawn(25, seed=2)
+    counts = resampled_counts(25, 900, seed=5)
+    means = resampled_means(counts, np.column_stack((top, below)))
+    theirs = stats.bootstrap(
+        (top, below),
+        lambda one, other, axis: one.sum(axis=axis) / other.sum(axis=axis),
+        paired=True,
+        n_resamples=900,
+        rng=np.random.default_rng(5),
+    ).confidence_interval
+    ours = bca_ratio(top, below, means[:, 0] / means[:, 1])
+    assert ours == pytest.approx((theirs.low, theirs.high))
+
+
+def test_resamples_are_the_same_for_the_same_seed_and_skip_gaps() -> None:
+    counts = resampled_counts(5, 40)
+    assert (counts == resampled_counts(5, 40)).all()
+    assert (counts.sum(axis=1) == 5).all()
+    gap = np.array([[1.0], [2.0], [np.nan], [4.0], [5.0]])
+    means = resampled_means(counts, gap)[:, 0]
+    at = [n for n in range(5) if n != 2]
+    assert means[0] == pytest.approx(np.average(gap[at, 0], weights=counts[0, at]))
+
+
+def test_without_spread_nothing_is_bootstrapped() -> None:
+    counts = resampled_counts(4, 20)
+    same = np.full(4, 0.3)
+    assert bca_interval(same, resampled_means(counts, same[:, None])[:, 0]) is None
+    assert bca_ratio(same, 2 * same, np.full(20, 0.5)) is None
+
+
+@pytest.mark.parametrize(("b", "c"), [(0, 0), (1, 0), (7, 2), (12, 12), (40, 22)])
+def test_mcnemars_exact_test_is_that_of_statsmodels(b: int, c: int) -> None:
+    theirs: Any = their_mcnemar([[5, b], [c, 5]], exact=True)
+    assert mcnemar(b, c) == pytest.approx(theirs.pvalue)
+
+
+def test_the_paired_t_test_is_scipys() -> None:
+    ours, theirs = drawn(20), drawn(20, seed=2)
+    assert t_test(ours - theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert t_test([0.5, 0.5]) is None
+
+
+def test_all_sign_flips_of_few_questions_are_scipys_exact_permutation_test() -> None:
+    deltas = drawn(9) - 0.3
+    found = stats.permutation_test((deltas,), np.mean, permutation_type="samples", n_resamples=2**9)
+    assert sign_flips(deltas) == pytest.approx(found.pvalue)
+
+
+def test_drawn_sign_flips_come_near_the_t_test_and_are_never_0() -> None:
+    deltas = drawn(80) - 0.42
+    assert sign_flips(deltas) == pytest.approx(t_test(deltas), abs=0.01)
+    assert sign_flips(np.ones(40)) == pytest.approx(1 / 10_001)
+    assert sign_flips(np.zeros(4)) == 1.0
+
+
+def test_discordant_counts_and_correlation() -> None:
+    ours, theirs = np.array([1.0, 1, 0, 0, 1]), np.array([1.0, 0, 0, 1, 0])
+    found = pairs_of(ours, theirs)
+    assert (found.b, found.c) == (2, 1)
+    assert found.correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
+    assert pairs_of(np.ones(3), np.array([1.0, 0, 1])).correlation is None
+
+
+def test_cochrans_q_is_that_of_statsmodels() -> None:
+    values = (drawn(50, 4) < [0.4, 0.5, 0.6, 0.8]).astype(float)
+    found, theirs = cochran_q(values), cochrans_q(values)
+    assert found is not None
+    assert (found.q, found.df) == pytest.approx((theirs.statistic, theirs.df))
+    assert found.p_value == pytest.approx(theirs.pvalue)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.ones((3, 1)), np.ones((3, 2)), np.array([[0.5, 1.0]]), np.array([[np.nan, 1.0]])],
+    ids=["one-system", "all-agree", "averages", "a-gap"],
+)
+def test_cochrans_q_is_silent_where_it_has_no_say(values: np.ndarray) -> None:
+    assert cochran_q(values) is None
+
+
+def test_holms_adjustment_is_that_of_statsmodels() -> None:
+    ps = [0.04, 0.001, 0.03, 0.2, 0.9, 0.011]
+    assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1])
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("n", "right", "k"), [(8, 3, 2), (10, 0, 5), (5, 5, 1), (6, 1, 6)])
+def test_pass_at_k_is_inspects(n: int, right: int, k: int) -> None:
+    tried = [Score(value=float(at < right)) for at in range(n)]
+    assert tries.pass_at(n, right, k) == pytest.approx(pass_at(k)(tried).as_float())
+
+
+def brute(answers: str, right: str, k: int) -> float:
+    """Vote in every subset of k answers; `-` is no answer; ties share."""
+    won: list[float] = []
+    for subset in combinations(answers, k):
+        votes = {one: subset.count(one) for one in subset if one != "-"}
+        best = [one for one, n in votes.items() if n == max(votes.values())]
+        won.append(best.count(right) / len(best) if best else 0.0)
+    return sum(won) / len(won)
+
+
+@pytest.mark.parametrize("answers", ["aabbc", "a----", "-----", "abcde", "aaaabbbb", "bbbaa--"])
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_maj_at_k_is_a_vote_in_every_subset(answers: str, k: int) -> None:
+    given = [None if one == "-" else one for one in answers]
+    grades = [float(one == "a") for one in answers]
+    assert tries.maj_at(given, grades, k) == pytest.approx(brute(answers, "a", k))
+
+
+def test_maj_at_k_of_many_tries_is_drawn_and_close() -> None:
+    answers = "aaaaaaaaabbbbbbbccc"
+    grades = [float(one == "a") for one in answers]
+    exact = brute(answers, "a", 5)
+    assert tries.maj_at(answers, grades, 5) == pytest.approx(exact, abs=0.03)
+    with pytest.raises(ValueError, match="maj@20 needs 20 tries, and there are 19"):
+        tries.maj_at(answers, grades, 20)
+
+
+@pytest.mark.parametrize(("n", "points"), [(30, 16), (198, 6.3), (175, 6.7), (1055, 2.7)], ids=str)
+def test_detectable_differences_at_ten_percent_discordant_pairs(n: int, points: float) -> None:
+    """The figures of reference/baselines.md, section 5."""
+    assert 100 * detectable(0.1, n) == pytest.approx(points, abs=0.2)
+
+
+def test_questions_needed_are_those_of_a_power_analysis() -> None:
+    found = questions_needed(0.2, 0.05)
+    assert detectable(0.2, found) <= 0.05 < detectable(0.2, found - 1)
+    power = TTestPower().power(0.05 / np.sqrt(0.2), found, 0.05)
+    assert power == pytest.approx(0.8, abs=0.003)
+
+
+def test_variance_parts_are_recovered_from_draws() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.random((2, 4000))
+    truth[1] = (truth[0] + truth[1]) / 2
+    draws = (rng.random((2, 4000, 4)) < truth[:, :, None]).astype(float)
+    found = of_draws(draws[0], draws[1])
+    assert found.between == pytest.approx((truth[0] - truth[1]).var(), abs=0.01)
+    assert found.within == pytest.approx((truth * (1 - truth)).mean(axis=1).sum(), abs=0.01)
+    assert found.at(4) == pytest.approx((draws[0] - draws[1]).mean(axis=1).var(ddof=1))
+    single = of_draws(draws[0, :, :1], draws[1, :, :1])
+    assert single.within == 0.0
+    assert Variance(0.1, 0.2).at(4) == pytest.approx(0.15)
+
+
+def test_the_variance_of_two_accuracies_falls_with_their_correlation() -> None:
+    assert of_accuracies(0.8, 0.8, 0.0).between == pytest.approx(0.32)
+    assert of_accuracies(0.8, 0.8, 0.5).between == pytest.approx(0.16)
+    assert of_accuracies(0.8, 0.8, 1.0).between == 0.0
