@@ -54,16 +54,29 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True)
+class Votes:
+    """Groups of train questions that vote, each by the order it puts the workers in."""
+
+    weights: Floats
+    """(questions, groups), how much each group's vote counts."""
+    preference: Floats
+    """(groups, workers), what orders the workers when scores alone decide."""
+    score: Floats
+    """(groups, workers), mean score."""
+    usd: Floats
+    """(groups, workers), mean dollars."""
+
+
+@dataclass(frozen=True, slots=True)
 class Estimates:
     """What a router expects of each worker on each question."""
 
     score: Floats
-    """(questions, workers), expected score; NaN for a worker that nothing is known about.
-
-    Only the order counts for routers that say so in their deviations: then a willingness to pay
-    compares what is no accuracy."""
+    """(questions, workers), expected score; NaN for a worker that nothing is known about."""
     usd: Floats
     """(questions, workers), expected dollars of one call; NaN where unknown."""
+    votes: Votes | None = None
+    """Where groups vote by rank, their votes; they then decide, by the same rule."""
 
 
 class Router(Protocol):
@@ -101,18 +114,54 @@ def choose(estimates: Estimates, willingness: float | None = None) -> Choices:
     `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
     None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
     order; an unknown price counts as the dearest among ties. A worker whose score is NaN is never
-    chosen. (RouterBench, arXiv 2403.12031: performance * willingness - cost has the same maximum.)
+    chosen. Where groups vote, each orders the workers by this rule and the votes are counted.
+    (RouterBench, arXiv 2403.12031: performance * willingness - cost has the same maximum.)
 
     UserError when money is to count and a price is unknown, or when no worker has a score.
     """
-    utility = _utility(estimates, _finite(willingness))
+    finite = _finite(willingness)
+    votes = estimates.votes
+    if votes is None:
+        return best(utility(estimates.score, estimates.usd, finite), estimates.usd)
+    preference = votes.preference
+    if finite is not None:
+        preference = utility(votes.score, votes.usd, finite)
+    return best(votes.weights @ rank_scores(preference, votes.usd), estimates.usd)
+
+
+def utility(score: Floats, usd: Floats, willingness: float | None) -> Floats:
+    """Return score - usd / willingness; UserError when a price that counts is unknown."""
+    if willingness is None:
+        return score
+    if np.isnan(usd[~np.isnan(score)]).any():
+        raise UserError(
+            "Some worker has no known price, so scores cannot be weighed against dollars: leave "
+            "the willingness out, or give every worker a price."
+        )
+    return score - usd / willingness
+
+
+def best(utility: Floats, usd: Floats) -> Choices:
+    """Return the index of each row's highest value; ties to the cheaper, then to the earlier."""
     if np.isnan(utility).all(axis=1).any():
         raise UserError("A router knows no worker's score: train it on graded questions.")
-    best = np.nanmax(utility, axis=1, keepdims=True)
-    tied = utility >= best - TIE  # False for NaN
-    price = np.where(np.isnan(estimates.usd), np.inf, estimates.usd)
+    tied = utility >= np.nanmax(utility, axis=1, keepdims=True) - TIE  # False for NaN
+    price = np.where(np.isnan(usd), np.inf, usd)
     cheapest = np.where(tied, price, np.inf).min(axis=1, keepdims=True)
     return np.argmax(tied & (price <= cheapest), axis=1)
+
+
+def rank_scores(preference: Floats, usd: Floats) -> Floats:
+    """Return 1 / (rank + 1) of each worker in its row, rank 0 the most preferred; NaN stays NaN."""
+    left = np.array(preference)
+    found = np.full(left.shape, np.nan)
+    rows = np.arange(len(left))
+    for rank in range(left.shape[1]):
+        unranked = ~np.isnan(left).all(axis=1)
+        first = best(left[unranked], usd[unranked])
+        found[rows[unranked], first] = 1.0 / (rank + 1)
+        left[rows[unranked], first] = np.nan
+    return found
 
 
 def _finite(willingness: float | None) -> float | None:
@@ -124,18 +173,6 @@ def _finite(willingness: float | None) -> float | None:
             f"A willingness is dollars per right answer, more than 0, not {willingness}."
         )
     return willingness
-
-
-def _utility(estimates: Estimates, willingness: float | None) -> Floats:
-    if willingness is None:
-        return estimates.score
-    known = ~np.isnan(estimates.score)
-    if np.isnan(estimates.usd[known]).any():
-        raise UserError(
-            "Some worker has no known price, so scores cannot be weighed against dollars: leave "
-            "the willingness out, or give every worker a price."
-        )
-    return estimates.score - estimates.usd / willingness
 
 
 def mean_known(values: Floats) -> Floats:
