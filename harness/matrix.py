@@ -56,7 +56,7 @@ class Matrix:
     tokens_out: Floats
     """(questions, workers), of one draw."""
     draws: int = 1
-    """Draws behind each score; the least where they differ. 1 makes every score binary."""
+    """Draws behind each score; the least where they differ. Above 1, scores are means."""
     notes: tuple[str, ...] = ()
     """What limits it, a sentence each: printed below every table made of it."""
     publishable: bool = True

@@ -37,6 +37,8 @@ class About:
     label: Label = "recorded"
     notes: tuple[str, ...] = ()
     publishable: bool = True
+    drawn: int = 1
+    """Draws behind each cell, where the source kept only their mean."""
 
 
 def assembled(about: About, asked: Sequence[Asked], cells: Iterable[Cell]) -> Matrix:
@@ -69,7 +71,7 @@ def assembled(about: About, asked: Sequence[Asked], cells: Iterable[Cell]) -> Ma
         scores=_mean(_sums(shape, at, np.where(graded, scores, 0.0)), draws),
         usd=_mean(_sums(shape, at, _numbers(cell.usd for cell in every)), tried),
         tokens_out=_mean(_sums(shape, at, _numbers(cell.tokens_out for cell in every)), tried),
-        draws=int(draws[draws > 0].min()) if (draws > 0).any() else 1,
+        draws=about.drawn * int(draws[draws > 0].min()) if (draws > 0).any() else 1,
         notes=about.notes,
         publishable=about.publishable,
     )
