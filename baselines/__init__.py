@@ -6,7 +6,8 @@ solver. Does not: plans written by a model (conductor/), exams (suites/), runnin
 
 Reading order: `single.py` (the smallest), `self_consistency.py` (votes), `mixture.py` (published,
 with a prompt of its own), `self_mixture.py`, `reflection.py`, `best_of_n.py` and `debate.py` (one
-worker, asked more often), `by_tests.py` (programs chosen by public tests), `roles.py`, `random_plans.py`, then `plan_set.py` and `oracle.py`.
+worker, asked more often), `by_tests.py` (programs, chosen by public tests), `roles.py`,
+`random_plans.py`, then `tree_search.py` (a search by a library), `plan_set.py` and `oracle.py`.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from baselines import (
     self_consistency,
     self_mixture,
     single,
+    tree_search,
 )
 from harness.system import Manifest
 
@@ -44,6 +46,7 @@ SYSTEMS: Mapping[str, Manifest] = {
         by_tests.RETRY,
         by_tests.WARMING,
         by_tests.ESCALATION,
+        tree_search.AB_MCTS,
         roles.PLANNER_EXECUTOR_VERIFIER,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,

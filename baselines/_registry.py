@@ -11,8 +11,10 @@ from baselines.roles import planner_executor_verifier
 from baselines.self_consistency import self_consistency
 from baselines.self_mixture import self_moa
 from baselines.single import best_single, single
+from baselines.tree_search import ab_mcts
 
 __all__ = [
+    "ab_mcts",
     "best_of_n",
     "best_of_n_tests",
     "best_single",

@@ -16,7 +16,7 @@ from harness.errors import UserError
 from harness.execute import first_failure
 from harness.pool import Pool
 from harness.prices import read_book
-from harness.records import Answer, Question
+from harness.records import Answer, Grade, Question
 from harness.session import Session
 from harness.solver import as_solver
 from harness.system import Manifest, System, exactly
@@ -106,12 +106,12 @@ async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
     return session.answer(text, {"trials": trials, "passed_public_tests": passed})
 
 
-async def public_shares(session: Session, texts: Sequence[str]) -> list[float]:
-    """Return the share of public tests that each reply passes; they are tried side by side."""
-    shares = [0.0 for _ in texts]
+async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
+    """Return how each reply does on public tests; they are tried side by side."""
+    found: dict[int, Grade] = {}
 
     async def one(at: int) -> None:
-        shares[at] = (await session.pool.try_on_public_tests(session.question, texts[at])).value
+        found[at] = await session.pool.try_on_public_tests(session.question, texts[at])
 
     try:
         async with anyio.create_task_group() as tasks:
@@ -119,7 +119,7 @@ async def public_shares(session: Session, texts: Sequence[str]) -> list[float]:
                 tasks.start_soon(one, at)
     except* Exception as group:
         raise first_failure(group) from None
-    return shares
+    return [found[at] for at in range(len(texts))]
 
 
 def refuse_untested(pool: Pool, name: str) -> None:
@@ -166,7 +166,7 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
         asked = known(pool, worker or pool.workers[0])
         session = Session(question, pool)
         texts = [reply.text for reply in await session.ask_all([Step(asked)] * n)]
-        shares = await public_shares(session, texts)
+        shares = [grade.value for grade in await public_results(session, texts)]
         best = max(shares)
         chosen = texts[shares.index(best)]
         return session.answer(chosen, {"trials": n, "passed_public_tests": best >= 1})
