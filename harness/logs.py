@@ -81,6 +81,14 @@ class RunFacts(BaseModel):
     """Place in which the run began its systems, from 1; None in logs older than the shuffle."""
     journal: int | None = None
     """Set where every call of the log is in a journal too; None in logs older than journals."""
+    source: str = ""
+    """Of the system, by its manifest. This and the next three are empty in older logs, whose
+    `notes` hold the deviations."""
+    deviations: tuple[str, ...] = ()
+    calls_expected: tuple[int, int] | None = None
+    """The least and the most worker calls of a question; None where nothing was promised."""
+    prompt_sha256: str = ""
+    """Of the system's own prompts; empty where it has none."""
     redacted: bool = False
     """True for a copy without texts, which is shared without its journals."""
 

@@ -33,6 +33,7 @@ SHINGLE = 6
 
 FACTS = ("kind", "topic")
 SHAPE = ("depth", "steps", "stopped")
+"""Of what a sample's answer was made of; what systems note of themselves may quote, and goes."""
 SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")
 """Answers that may stay: a letter, a number."""
 

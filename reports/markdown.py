@@ -16,7 +16,8 @@ from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.money import dollars, paid_cell
 from reports.reference import rule_of
 from reports.render import UNKNOWN, count, interval, percent, points, usd
-from reports.tables import Row
+from reports.row import Row
+from reports.systems import calls_table, systems_table
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -42,6 +43,8 @@ here or by a provider. *paid/query* is what left a purse, failed attempts includ
 calls were sent and never answered, `?` where nothing bounds them. *worker out* is workers' output
 tokens, the token count of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on
 the critical path.
+Where a system is not what its authors ran stands under *Systems*, by its manifest, and how many
+calls it made beside how many it should under *Worker calls per question*.
 Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
 questions can show (80 % power), or one that an exact sign test does not confirm. `-` is unknown."""
 
@@ -60,9 +63,13 @@ def markdown(
         rows = list(group)
         parts.append(_exam(rows))
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
+        parts.append(f"### Worker calls per question\n\n{_table(calls_table(rows))}")
     boxes = packages(shown.rows)
     if boxes:
         parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
+    declared = systems_table(shown.rows)
+    if declared[1:]:  # older logs do not say it
+        parts.append(f"## Systems\n\n{_table(declared)}")
     parts.append(_workers([sitting.facts for sitting in sittings]))
     parts.append(_spend(sittings))
     if skipped:
@@ -90,6 +97,12 @@ def _exam(rows: Sequence[Row]) -> str:
         lines += [_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
     foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
     return "\n\n".join(part for part in (title, "\n".join(lines), foot) if part)
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    """Return a table of lines, the first one its heads."""
+    heads, *rest = lines
+    return "\n".join([_line(heads), _line(["---"] * len(heads)), *map(_line, rest)])
 
 
 def _head(block: Sequence[Row]) -> str:

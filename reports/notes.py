@@ -1,5 +1,6 @@
 """Footnotes: what limits a row, or must be known to read it, each in a few words."""
 
+from collections import Counter
 from pathlib import PurePath
 
 from harness.logs import RunFacts
@@ -30,6 +31,7 @@ def notes_of(sitting: Sitting, totals: SystemTotals) -> list[str]:
     if missing:
         notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
     notes += _on_verdicts(sitting)
+    notes += _fallbacks(sitting)
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
     notes += notes_on_money(sitting, totals)
@@ -57,6 +59,13 @@ def _failures(totals: SystemTotals, facts: RunFacts) -> str:
     if facts.label != "live" or totals.usd_spent is not None:
         return said
     return f"{said}, billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
+
+
+def _fallbacks(sitting: Sitting) -> list[str]:
+    """Return how often a system had to fall back, as it noted itself."""
+    found = Counter(one.fallback for one in sitting.attempts if one.graded and one.fallback)
+    whole = sum(attempt.graded for attempt in sitting.attempts)
+    return [f"{count} of {whole} answers: {said}" for said, count in sorted(found.items())]
 
 
 def _on_verdicts(sitting: Sitting) -> list[str]:

@@ -25,7 +25,8 @@ HEADER = (
     "official_accuracy,n_official_differ,n_official_errata,n_fragile,pass_at_5,pass_at_10,"
     "prompt,"
     "order,usd_paid_low,usd_paid_high,n_unknown_billed,n_unpriced,usd_gpu_per_query,"
-    "usd_scoring_per_query,price_book_date,price_evidence"
+    "usd_scoring_per_query,price_book_date,price_evidence,deviations,source,calls_min,"
+    "calls_max,calls_expected,prompt_sha256"
 )
 
 

@@ -74,7 +74,7 @@ INVARIANTS = (
     Invariant(
         "I7",
         "completeness",
-        "Every step of a plan is a call, and a conductor's own calls are counted.",
+        "Steps are calls, as many as the manifest says, and a conductor's own calls are counted.",
         complete,
     ),
     Invariant(

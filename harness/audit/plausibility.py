@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
+from harness.declared import calls_text
 from harness.ledger.logged import SampleRecord
 from harness.ledger.row import LedgerRow
 from harness.logs import RunFacts
@@ -24,7 +25,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence) -> Checked:
-    """I7: every step of a plan is a call, and a conductor's own calls are counted."""
+    """I7: steps are calls, as many as the manifest says, and a conductor's own are counted."""
     facts = evidence.facts
     if facts is None:
         return Checked(skipped="not a run of podium: what it should have called is not declared")
@@ -35,7 +36,8 @@ def complete(evidence: Evidence) -> Checked:
             by_sample[row.sample].append(row)
     for sample in evidence.newest.values():
         if sample.graded:
-            for said in _missing(sample, by_sample.get(sample.uuid, []), facts):
+            rows = by_sample.get(sample.uuid, [])
+            for said in (*_missing(sample, rows, facts), *_unexpected(sample, rows, facts)):
                 where = f"sample {sample.question} epoch {sample.epoch}"
                 found.faults.append(Fault("I7", evidence.name, where, said))
     return found
@@ -52,6 +54,22 @@ def _missing(sample: SampleRecord, rows: Sequence[LedgerRow], facts: RunFacts) -
     planned = [row for row in rows if row.role == CONDUCTOR]
     if not any(row.input_total or row.output for row in planned):
         yield "a conductor planned it, and no token of the conductor is counted"
+
+
+def _unexpected(sample: SampleRecord, rows: Sequence[LedgerRow], facts: RunFacts) -> Iterator[str]:
+    """Yield calls outside what the system's manifest says, as the header repeats it.
+
+    What a limit has stopped, or a call that got no reply, may leave fewer.
+    """
+    if facts.calls_expected is None:
+        return
+    least, most = facts.calls_expected
+    asked = {row.call for row in rows if row.role != CONDUCTOR}
+    answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
+    cut = sample.plan.get("stopped") is not None or asked != answered
+    if len(answered) > most or (len(answered) < least and not cut):
+        promised = calls_text(facts.calls_expected)
+        yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
 
 
 def _replayed(facts: RunFacts) -> bool:

@@ -20,7 +20,7 @@ from harness.logs import RunFacts, facts_in
 from harness.prices import Book, book_from_json
 from harness.prices.pricing import Price, Service
 from harness.private import said
-from harness.records import PODIUM
+from harness.records import FALLBACK, PODIUM
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks an exam down, in this order."""
@@ -55,6 +55,8 @@ class Attempt:
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
     """True when the question is known to be faulty."""
+    fallback: str = ""
+    """What its system noted of falling back: a sentence of our own."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the question belongs to, e.g. its difficulty; one of `GROUPINGS` to a key."""
 
@@ -196,6 +198,7 @@ def _attempt(entry: Entry, totals: QueryTotals) -> Attempt:
         official=None if found.get("official") is None else float(found["official"]),
         fragile=bool(found.get("fragile")),
         erratum=bool(found.get("errata")),
+        fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),
         groups=_groups(metadata, found),
     )
 

@@ -150,6 +150,8 @@ class QueryTotals:
     """Input and output of the model that plans."""
     usd: Decimal | None
     """At list price, as if nothing had been cached."""
+    worker_calls: int = 0
+    """Those of workers that had a reply: what a manifest says beforehand."""
 
 
 def last_tries(calls: Iterable[tuple[CallEvent, Money]]) -> Sequence[tuple[CallEvent, Money]]:
@@ -188,6 +190,7 @@ def query_totals(calls: Iterable[tuple[CallEvent, Money]]) -> QueryTotals:
         worker_tokens_out=workers.tokens_out,
         conductor_tokens=None if conductor.untold else planning,
         usd=whole.listed,
+        worker_calls=workers.calls - workers.failed,
     )
 
 

@@ -1,0 +1,128 @@
+"""One line of the comparison, with columns that only ever grow.
+
+The order of `Row`'s fields is the order of the CSV columns; new ones are appended, never inserted.
+An unknown figure is None (an empty cell), never 0. How rows are made is reports/tables.py.
+"""
+
+from dataclasses import dataclass, fields
+from decimal import Decimal
+
+from harness.pool_file import Label
+from harness.suite import OFFICIAL, Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
+
+    suite: str
+    suite_version: str
+    label: Label
+    system: str
+    n_asked: int
+    """(question, epoch) pairs."""
+    n_graded: int
+    epochs: int
+    accuracy: float | None = None
+    """Mean over questions of their mean grade: avg@k for k epochs."""
+    ci_low: float | None = None
+    ci_high: float | None = None
+    usd_per_query: Decimal | None = None
+    """Would-be: at the price book in the log, as if nothing had been cached."""
+    usd_paid_per_query: Decimal | None = None
+    """Live only, failed attempts included; per pair begun. None when it is a range."""
+    tokens_in: float | None = None
+    tokens_out: float | None = None
+    worker_tokens_out: float | None = None
+    conductor_tokens: float | None = None
+    calls: float | None = None
+    steps: float | None = None
+    depth: float | None = None
+    latency_s: float | None = None
+    pool: str
+    data_revision: str
+    price_book: str
+    box: str | None
+    tokens_reasoning: float | None = None
+    n_unparsed: int
+    paired_diff: float | None = None
+    """Accuracy less the reference system's, on the questions both were graded on."""
+    paired_low: float | None = None
+    paired_high: float | None = None
+    verdict: str = ""
+    """`better`, `worse`, `inconclusive`, `reference`, or empty where there is none to compare."""
+    reference: str = ""
+    min_detectable: float | None = None
+    split: str
+    dates: str
+    knowledge_cutoff: str
+    config: str
+    """JSON: model and generation config of every worker that was called, a grader included."""
+    args: str
+    """JSON: the system's arguments."""
+    seed: int
+    time_scale: float
+    uses_targets: bool
+    notes: str
+    reference_allowed: bool
+    """False for a choice in hindsight."""
+    pool_sha256: str
+    price_book_sha256: str
+    box_python: str | None = None
+    """Version of the Python that ran the graded programs."""
+    box_image: str | None = None
+    box_image_id: str | None = None
+    box_packages: str | None = None
+    """Third-party packages that a program could import; empty when there were none."""
+    official_accuracy: float | None = None
+    """Accuracy by the published evaluator's verdicts, where the suite gives them."""
+    n_official_differ: int | None = None
+    """Graded pairs on which the two verdicts differ, and how many of them carry an erratum."""
+    n_official_errata: int | None = None
+    n_fragile: int = 0
+    """Verdicts close to the time limit."""
+    pass_at_5: float | None = None
+    pass_at_10: float | None = None
+    prompt: Prompt = OFFICIAL
+    """How the questions were put."""
+    order: int | None = None
+    """Place in which the run began its systems: later ones find earlier ones' cached prefixes."""
+    usd_paid_low: Decimal | None = None
+    """What is known of what was paid, and the most it can be; calls that never ended may be
+    billed."""
+    usd_paid_high: Decimal | None = None
+    n_unknown_billed: int = 0
+    n_unpriced: int = 0
+    """Calls that had a reply and have no price."""
+    usd_gpu_per_query: Decimal | None = None
+    """The same work on own hardware, of workers whose price says so; beside, never added."""
+    usd_scoring_per_query: Decimal | None = None
+    """List price of graders that are models; in no other column."""
+    price_book_date: str = ""
+    price_evidence: str = ""
+    """For each worker that was called: `dated` or `carried-back`."""
+    deviations: str = ""
+    """Where the system is not what its authors ran, by its manifest; older logs say it in
+    `notes`."""
+    source: str = ""
+    """Of the system, by its manifest."""
+    calls_min: int | None = None
+    """Worker calls with a reply, of graded pairs: the fewest and the most of one pair."""
+    calls_max: int | None = None
+    calls_expected: str = ""
+    """The same by the manifest: `8`, or `1-5`; empty where nothing was promised."""
+    prompt_sha256: str = ""
+    """Of the system's own prompts, all of them."""
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+"""The CSV header. Stable: append only."""
+
+
+def block_of(row: Row) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
+    """Return what the rows of one block share; tables and plots show a block at a time.
+
+    Suite version and data revision need no place here: `refuse_mixed_versions` lets one through.
+    """
+    exam = (row.suite, row.split, row.label, row.prompt)
+    return (*exam, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)
