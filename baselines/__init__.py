@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from baselines import (
     best_of_n,
     by_tests,
+    calling,
     debate,
     mixture,
     oracle,
@@ -48,6 +49,7 @@ SYSTEMS: Mapping[str, Manifest] = {
         by_tests.ESCALATION,
         tree_search.AB_MCTS,
         roles.PLANNER_EXECUTOR_VERIFIER,
+        *calling.MANIFESTS,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,
         oracle.ORACLE,

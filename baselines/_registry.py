@@ -2,6 +2,10 @@
 
 from baselines.best_of_n import best_of_n
 from baselines.by_tests import best_of_n_tests, escalation, retry, warming
+from baselines.calling.llm_router import router_llm
+from baselines.calling.smoothie import smoothie_global, smoothie_local
+from baselines.calling.trinity import trinity, try_trinity
+from baselines.calling.turns import random_trinity
 from baselines.debate import debate
 from baselines.mixture import moa_3, moa_lite, moa_paper
 from baselines.oracle import oracle
@@ -26,12 +30,18 @@ __all__ = [
     "moa_paper",
     "oracle",
     "planner_executor_verifier",
+    "random_trinity",
     "random_worker",
     "random_workflow",
     "retry",
+    "router_llm",
     "self_consistency",
     "self_moa",
     "self_reflection",
     "single",
+    "smoothie_global",
+    "smoothie_local",
+    "trinity",
+    "try_trinity",
     "warming",
 ]

@@ -1,0 +1,43 @@
+"""What the routers of this folder share when they learn by trying: where an artefact is from."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.errors import UserError
+from harness.exploring import Task, Tried
+from harness.learned import LearntFrom
+from harness.rewards.exams import question_digest, whole_text
+
+
+def about(
+    system: str, task: Task, done: Sequence[Sequence[Tried]], settings: Mapping[str, Any]
+) -> LearntFrom:
+    """Return what an artefact says of the tries that taught it."""
+    tries = [one for tried in done for one in tried]
+    asked = {one.question for one in tries}
+    rows = [[one.question, one.epoch, one.value, one.usd, dict(one.noted)] for one in tries]
+    return LearntFrom(
+        system=system,
+        rows_sha256=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
+        suites=task.suites,
+        questions=tuple(
+            question_digest(whole_text(question))
+            for question in task.questions
+            if question.id in asked
+        ),
+        workers=task.workers,
+        embedder=str(settings.get("embedder", "")),
+        calls=sum(one.calls for one in tries),
+        settings={"seed": task.seed, **settings},
+    )
+
+
+def refuse_too_few(system: str, task: Task, least: int) -> None:
+    """Raise UserError, before a call, when a budget does not pay for the least that is needed."""
+    if task.calls < least or not task.questions:
+        raise UserError(
+            f"{system} needs at least {least} worker calls and one train question to learn from, "
+            f"and has {task.calls} and {len(task.questions)}: give it more with --train-calls."
+        )

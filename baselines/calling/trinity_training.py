@@ -1,0 +1,110 @@
+"""Evolve TRINITY's head with sep-CMA-ES (the `cmaes` package), one round of tries per generation.
+
+A try is one question with one candidate head: the candidate is the epoch. A generation follows from
+the seed and the fitness of those before it, so these are all that a round's arguments hold.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baselines.calling.coordinator import HASH, encoder, size
+from baselines.calling.teaching import about, refuse_too_few
+from baselines.calling.turns import TURNS
+from harness.errors import UserError
+from harness.exploring import Round, Task, Tried
+from harness.learned import Learned
+from harness.matrix import Floats
+
+TRINITY = "trinity"
+WEIGHTS = "weights"
+SIGMA = 1.0
+"""First step size; logits are compared with each other only, so their scale is free."""
+MOST_QUESTIONS = 16
+"""Evaluations per candidate: the paper's m."""
+MOST_GENERATIONS = 60
+"""The paper's."""
+WANTED_GENERATIONS = 3
+"""Generations that a small budget is to pay for, before it pays for more questions in each."""
+
+Fitness = Sequence[Sequence[float]]
+"""(generations, candidates): mean grades."""
+
+
+def population(dims: int) -> int:
+    """Return how many candidates a generation has: 4 + 3 ln n, rounded up, as in the paper.
+
+    >>> population(10_240)
+    32
+    """
+    return math.ceil(4 + 3 * math.log(dims))
+
+
+def evolved(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
+    """Return the next generation's candidates (population, dims) and the mean they vary around."""
+    try:
+        from cmaes import SepCMA  # pyright: ignore[reportMissingTypeStubs]
+    except ImportError:
+        raise UserError(
+            "trinity is evolved with the cmaes package: pip install 'podium[routers]'."
+        ) from None
+    most = population(dims)
+    search = SepCMA(mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=most)
+    for values in fitness:
+        asked = [search.ask() for _ in range(most)]
+        search.tell([(one, -value) for one, value in zip(asked, values, strict=True)])
+    return np.array([search.ask() for _ in range(most)]), np.array(search.mean)
+
+
+def fitness_of(tries: Sequence[Tried], candidates: int) -> list[float]:
+    """Return each candidate's mean grade; who has none gets the mean of all, and 0 without any."""
+    grades: list[list[float]] = [[] for _ in range(candidates)]
+    for one in tries:
+        if one.value is not None:
+            grades[one.epoch - 1].append(one.value)
+    graded = [value for values in grades for value in values]
+    usual = sum(graded) / len(graded) if graded else 0.0
+    return [round(sum(values) / len(values) if values else usual, 6) for values in grades]
+
+
+@dataclass(frozen=True, slots=True)
+class TrinityExplorer:
+    """Spends the budget on generations; each generation is asked other questions."""
+
+    features: str = HASH
+    turns: int = TURNS
+
+    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+        """Return the next generation, None when the budget may not pay for all its turns."""
+        dims = size(len(task.workers), encoder(self.features).dims)
+        each = population(dims) * self.turns
+        refuse_too_few(TRINITY, task, each)
+        questions = self._questions(task, each)
+        spent = sum(one.calls for tried in done for one in tried)
+        if len(done) >= MOST_GENERATIONS or spent + each * questions > task.calls:
+            return None
+        args = {
+            "seed": task.seed,
+            "turns": self.turns,
+            "features": self.features,
+            "fitness": [fitness_of(tried, population(dims)) for tried in done],
+        }
+        room = len(task.questions) - questions + 1
+        first = len(done) * questions % room
+        most = self.turns
+        return Round("baselines/try_trinity", args, questions, population(dims), first, most)
+
+    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+        """Return the mean of the last generation's distribution: no single lucky candidate."""
+        dims = size(len(task.workers), encoder(self.features).dims)
+        fitness = [fitness_of(tried, population(dims)) for tried in done]
+        _, mean = evolved(dims, task.seed, fitness)
+        settings = {"embedder": self.features, "turns": self.turns, "generations": len(fitness)}
+        return Learned(about(TRINITY, task, done, settings), {WEIGHTS: mean})
+
+    def _questions(self, task: Task, each: int) -> int:
+        """Return the questions per candidate: as many as leave the generations wanted."""
+        paid = task.calls // (each * WANTED_GENERATIONS)
+        return max(1, min(paid, MOST_QUESTIONS, len(task.questions)))

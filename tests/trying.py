@@ -1,0 +1,49 @@
+"""Rounds of tries without Inspect: an explorer, scripted or rehearsal workers, and a grader.
+
+`explored` runs what the engine of `podium run` runs (harness/tuning.py), in memory and at once. Not
+here: logs, budgets that are refused, resuming; those are tests of the engine itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from baselines import _registry
+from harness.exploring import Explorer, Round, Task, Tried
+from harness.pool import Pool
+from harness.records import Answer, Question
+from harness.solver import system_of
+from harness.system import System
+
+PoolOf = Callable[[int], Pool]
+"""Returns a fresh pool for an epoch."""
+
+
+def ask(system: System, pool: Pool, question: Question) -> Answer:
+    """Let a system answer one sealed question."""
+    return anyio.run(system, question.sealed(), pool)
+
+
+def tried_in(asked: Round, task: Task, targets: dict[str, str], pool_of: PoolOf) -> list[Tried]:
+    """Make the tries of one round; a reply is right when it ends in the target."""
+    make: Any = getattr(_registry, asked.solver.partition("/")[2])
+    system = system_of(lambda: make(**asked.args))
+    found: list[Tried] = []
+    for question in task.questions[asked.first : asked.first + asked.questions]:
+        for epoch in range(1, asked.epochs + 1):
+            answer = ask(system, pool_of(epoch), question)
+            value = float(answer.text.endswith(targets[question.id]))
+            calls, plan = len(answer.replies), answer.plan or ""
+            found.append(Tried(question.id, epoch, value, calls, 0.001, plan, answer.noted))
+    return found
+
+
+def explored(
+    explorer: Explorer, task: Task, targets: dict[str, str], pool_of: PoolOf
+) -> list[list[Tried]]:
+    """Run an explorer to the end of its budget."""
+    done: list[list[Tried]] = []
+    while (asked := explorer.next_round(task, done)) is not None:
+        done.append(tried_in(asked, task, targets, pool_of))
+    return done
