@@ -9,6 +9,7 @@ look-up of a name by the event loop, whose connection is then refused. Such code
 sandbox without a network. The hook stays for the life of the process and looks at few events.
 """
 
+import platform
 import sys
 import threading
 from collections.abc import Generator
@@ -62,6 +63,7 @@ _installed = threading.Lock()
 def guarded(watch: Watch) -> Generator[None]:
     """Refuse every connection and program that the code within starts; `watch` keeps the first."""
     if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
+        platform.platform()  # OpenAI's client asks; Python runs a program the first time
         sys.addaudithook(_hook)
     token = _WATCH.set(watch)
     try:
