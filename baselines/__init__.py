@@ -27,6 +27,7 @@ from baselines import (
     single,
     tree_search,
 )
+from baselines.frameworks.systems import FRAMEWORKS
 from harness.system import Manifest
 
 SYSTEMS: Mapping[str, Manifest] = {
@@ -53,6 +54,7 @@ SYSTEMS: Mapping[str, Manifest] = {
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,
         oracle.ORACLE,
+        *FRAMEWORKS.values(),
     )
 }
 """By name as in tables. `single:<worker>` is a pattern: one row per worker."""

@@ -7,6 +7,14 @@ from baselines.calling.smoothie import smoothie_global, smoothie_local
 from baselines.calling.trinity import trinity, try_trinity
 from baselines.calling.turns import random_trinity
 from baselines.debate import debate
+from baselines.frameworks.systems import (
+    ag2,
+    agent_framework,
+    autogen,
+    langchain,
+    langgraph,
+    openai_agents,
+)
 from baselines.mixture import moa_3, moa_lite, moa_paper
 from baselines.oracle import oracle
 from baselines.random_plans import random_worker, random_workflow
@@ -19,15 +27,21 @@ from baselines.tree_search import ab_mcts
 
 __all__ = [
     "ab_mcts",
+    "ag2",
+    "agent_framework",
+    "autogen",
     "best_of_n",
     "best_of_n_tests",
     "best_single",
     "debate",
     "escalation",
+    "langchain",
+    "langgraph",
     "long_context",
     "moa_3",
     "moa_lite",
     "moa_paper",
+    "openai_agents",
     "oracle",
     "planner_executor_verifier",
     "random_trinity",
