@@ -11,21 +11,23 @@ COUNTS = resampled_counts(6, 500)
 
 
 def test_a_cost_has_a_mean_a_median_and_a_tail() -> None:
-    found = cost(np.array([1.0, 1, 1, 1, 1, 25]), COUNTS)
+    values = np.array([1.0, 1, 1, 1, 1, 25])
+    found = cost(values, resampled_means(COUNTS, values[:, None])[:, 0])
     assert found is not None
     assert (found.mean, found.median, found.p95) == (5.0, 1.0, 19.0)
     assert found.interval is not None
     assert found.interval.low <= found.mean <= found.interval.high
-    assert cost(np.array([1.0, np.nan]), COUNTS) is None, "an unknown cost is not left out"
+    assert cost(np.array([1.0, np.nan]), COUNTS[:, 0]) is None, "an unknown cost is not left out"
 
 
 def test_a_cost_ratio_is_paired() -> None:
     theirs = np.array([1.0, 2, 3, 4, 5, 6])
-    found = cost_ratio(3 * theirs, theirs, COUNTS)
+    means = resampled_means(COUNTS, np.column_stack((3 * theirs, theirs)))
+    found = cost_ratio(3 * theirs, theirs, means)
     assert found is not None
     assert found.value == pytest.approx(3.0)
     assert found.interval is None, "three times as dear on every question: there is no spread"
-    assert cost_ratio(theirs, 0 * theirs, COUNTS) is None
+    assert cost_ratio(theirs, 0 * theirs, means) is None
 
 
 def test_cost_of_pass_divides_by_the_share_of_right_answers() -> None:

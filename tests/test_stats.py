@@ -14,13 +14,19 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 
-from reports.stats import tries
+from reports.stats import resampling, tries
 from reports.stats.many import cochran_q, holm
 from reports.stats.means import clustered_error, standard_error, t_interval
 from reports.stats.paired import mcnemar, pairs_of, sign_flips, t_test
 from reports.stats.power import Variance, detectable, of_accuracies, of_draws, questions_needed
 from reports.stats.proportions import clopper_pearson, effective_wilson, wilson
-from reports.stats.resampling import bca_interval, bca_ratio, resampled_counts, resampled_means
+from reports.stats.resampling import (
+    bca_interval,
+    bca_ratio,
+    bootstrap_means,
+    resampled_counts,
+    resampled_means,
+)
 
 
 def drawn(*shape: int, seed: int = 1) -> np.ndarray:
@@ -119,6 +125,13 @@ def test_resamples_are_the_same_for_the_same_seed_and_skip_gaps() -> None:
     means = resampled_means(counts, gap)[:, 0]
     at = [n for n in range(5) if n != 2]
     assert means[0] == pytest.approx(np.average(gap[at, 0], weights=counts[0, at]))
+
+
+def test_resamples_made_some_at_a_time_are_those_made_at_once() -> None:
+    values = drawn(3000, 2)
+    assert resampling.CELLS < 3000 * 2000
+    at_once = resampled_means(resampled_counts(3000, 2000), values)
+    assert bootstrap_means(values, 2000) == pytest.approx(at_once)
 
 
 def test_without_spread_nothing_is_bootstrapped() -> None:

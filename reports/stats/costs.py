@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.stats.arrays import Bounds, Floats
-from reports.stats.resampling import TIE, bca_interval, bca_ratio, resampled_means
+from reports.stats.resampling import TIE, bca_interval, bca_ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,24 @@ class CostOfPass:
     """All cost over all right answers: the robust companion, US dollars per right answer."""
 
 
-def cost(values: Floats, counts: Floats) -> Cost | None:
-    """Summarise costs (questions,), with the resampling counts (resamples, questions)."""
+def cost(values: Floats, resampled: Floats) -> Cost | None:
+    """Summarise costs (questions,); `resampled` are their means in each resample.
+
+    None where a cost is unknown.
+    """
     if not values.size or np.isnan(values).any():
         return None
-    resampled = resampled_means(counts, values[:, None])[:, 0]
     median, p95 = np.quantile(values, [0.5, 0.95])
     return Cost(float(values.mean()), bca_interval(values, resampled), float(median), float(p95))
 
 
-def cost_ratio(ours: Floats, theirs: Floats, counts: Floats) -> Ratio | None:
-    """Return mean(ours) / mean(theirs) with a paired BCa interval; None when nothing is divided."""
+def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> Ratio | None:
+    """Return mean(ours) / mean(theirs) with a paired BCa interval; None when nothing is divided.
+
+    `means` are both in each resample: (resamples, 2).
+    """
     if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < TIE:
         return None
-    means = resampled_means(counts, np.column_stack((ours, theirs)))
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = means[:, 0] / means[:, 1]
     return Ratio(float(ours.sum() / theirs.sum()), bca_ratio(ours, theirs, resampled))

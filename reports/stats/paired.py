@@ -13,6 +13,7 @@ import numpy as np
 from reports.stats.arrays import RESAMPLES, SEED, Floats
 from reports.stats.distributions import binomial_share, t_share
 from reports.stats.means import standard_error
+from reports.stats.resampling import CELLS
 
 Test = Literal["mcnemar", "sign-flip"]
 EXACT = 16
@@ -80,10 +81,15 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
         for one in moved:
             sums = np.concatenate((sums + one, sums - one))
         return float((np.abs(sums) >= observed - slack).mean())
-    rng = np.random.default_rng(seed)
-    signs = rng.integers(0, 2, (draws, moved.size), dtype=np.int8)
-    sums = 2 * (signs @ moved) - moved.sum()
-    return float((1 + (np.abs(sums) >= observed - slack).sum()) / (draws + 1))
+    rng, bits = np.random.default_rng(seed), 8 * ((moved.size + 7) // 8)
+    step, hits = max(1, CELLS // bits), 0
+    for start in range(0, draws, step):
+        rows = min(step, draws - start)
+        drawn = np.frombuffer(rng.bytes(rows * bits // 8), dtype=np.uint8)
+        ups = np.unpackbits(drawn).reshape(rows, bits)[:, : moved.size]
+        sums = 2 * (ups.astype(np.float64) @ moved) - moved.sum()
+        hits += int((np.abs(sums) >= observed - slack).sum())
+    return (1 + hits) / (draws + 1)
 
 
 def paired_test(deltas: Floats, *, single: bool) -> tuple[float, Test]:

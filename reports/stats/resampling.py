@@ -11,21 +11,36 @@ from reports.stats.distributions import normal_quantile, normal_shares
 
 TIE = 1e-12
 """Means that differ by less are equal: they are sums of the same numbers in another order."""
-CHUNK = 1_000
-"""Resamples drawn at once."""
+CELLS = 4_000_000
+"""Draws made at once: 32 MB."""
+
+
+def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
+    """Return the means of all columns of `values` (questions, columns): (resamples, columns).
+
+    The counts are made and used some at a time, so that 14,000 questions fit into memory, too.
+    """
+    rng, questions = np.random.default_rng(seed), values.shape[0]
+    step = max(1, CELLS // max(1, questions))
+    sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
+    return np.concatenate(
+        [resampled_means(_counts(rng, size, questions), values) for size in sizes]
+    )
 
 
 def resampled_counts(questions: int, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return how often each question is drawn in each resample: (resamples, questions)."""
-    rng = np.random.default_rng(seed)
-    counts = np.empty((resamples, questions))
-    for start in range(0, resamples, CHUNK):
-        rows = min(CHUNK, resamples - start)
-        drawn = rng.integers(0, questions, (rows, questions))
-        drawn += np.arange(rows)[:, None] * questions
-        flat = np.bincount(drawn.ravel(), minlength=rows * questions)
-        counts[start : start + rows] = flat.reshape(rows, questions)
-    return counts
+    """Return how often each question is drawn in each resample: (resamples, questions).
+
+    `bootstrap_means` with the same seed draws the same.
+    """
+    return _counts(np.random.default_rng(seed), resamples, questions)
+
+
+def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
+    drawn = rng.integers(0, questions, (rows, questions))
+    drawn += np.arange(rows)[:, None] * questions
+    flat = np.bincount(drawn.ravel(), minlength=rows * questions)
+    return flat.reshape(rows, questions).astype(np.float64)
 
 
 def resampled_means(counts: Floats, values: Floats) -> Floats:
