@@ -5,9 +5,9 @@ k-means on embeddings of length 1, 32 clusters, the nearest cluster only. With m
 votes with softmax(-beta * distance), a worker of rank r (from 0) getting 1 / (r + 1) of it.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -48,10 +48,8 @@ class ClusterRouter:
         means: Any = needed("sklearn.cluster", "routers").KMeans(
             n_clusters=clusters, n_init=STARTS, random_state=seed
         )
-        with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # fewer different questions than clusters: some are empty
+        with one_thread(), catch_warnings():
+            simplefilter("ignore")  # fewer different questions than clusters: some are empty
             labels = means.fit_predict(examples.embeddings)
         score = _by_cluster(examples.scores, labels, clusters)
         usd = _by_cluster(examples.usd, labels, clusters)

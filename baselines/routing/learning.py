@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from baselines.routing.cluster import ClusterRouter
+from baselines.routing.contrastive import ContrastiveRouter
 from baselines.routing.embedders import TfIdf, embedder
+from baselines.routing.factors import FactorsRouter
 from baselines.routing.knn import KnnRouter
+from baselines.routing.logistic import LogisticRouter
+from baselines.routing.mlp import MlpRouter
 from baselines.routing.router import Embedder, Estimates, Router, examples
 from harness.errors import UserError
 from harness.learned import Arrays, Learned, LearntFrom
@@ -23,6 +27,10 @@ from harness.rewards.exams import question_digest
 ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-knn": KnnRouter,
     "router-cluster": ClusterRouter,
+    "router-logistic": LogisticRouter,
+    "router-mlp": MlpRouter,
+    "router-mf": FactorsRouter,
+    "router-contrastive": ContrastiveRouter,
 }
 """By name as in tables; called without arguments for the defaults."""
 

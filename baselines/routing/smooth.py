@@ -1,0 +1,23 @@
+"""Minimising a smooth function of a few numbers, by scipy's L-BFGS-B, with types."""
+
+# scipy ships no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import minimize
+
+from baselines.routing.threads import one_thread
+from harness.matrix import Floats
+
+STEPS = 200
+"""At the most."""
+
+
+def lowest(slope: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
+    """Return where a function is lowest; `slope` returns its value and its gradient there."""
+    with one_thread():
+        found = minimize(slope, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return np.asarray(found.x, dtype=np.float64)
