@@ -33,6 +33,7 @@ BEST_SINGLE = Manifest(
     summary="The one worker with the highest accuracy on the train split answers alone.",
     source="podium",
     calls="1",
+    group="controls",
     expected=exactly(lambda n, args: 1),
     on_best=True,
     recorded=True,

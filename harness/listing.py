@@ -1,15 +1,13 @@
-"""What there is: suites, systems and workers as plain text for the terminal."""
+"""What there is: suites and workers as plain text for the terminal (systems: manifest_text.py)."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
-from harness.compose import manifest_key
 from harness.errors import UserError
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.suite import Card, Prompted, Suite, prompt_of, usual_epochs
-from harness.system import Manifest
 
 WIDTH = 100
 _HANGING: Mapping[str, Any] = {
@@ -81,27 +79,6 @@ def _of_the_suite(suite: Suite[Any]) -> list[tuple[str, str]]:
             "yes" if suite.publishable else "no: its text stays in no report or export",
         ),
     ]
-
-
-def show_systems(systems: Mapping[str, Manifest], name: str | None) -> str:
-    """Return the list of systems, or the manifest of one; UserError for an unknown name."""
-    if name is None:
-        rows = [(row.name, row.calls, row.solver, row.summary) for row in systems.values()]
-        return columns(("system", "calls", "Inspect solver", "what it does"), rows)
-    manifest = _named(systems, manifest_key(name), "system")
-    lines = [
-        manifest.name,
-        f"  solver      {manifest.solver}",
-        f"  calls       {manifest.calls}",
-        f"  source      {manifest.source}",
-        f"  recorded    {'runs' if manifest.recorded else 'cannot run'} on recorded replies",
-        f"  targets     {'seen: a labelled control' if manifest.uses_targets else 'never seen'}",
-        *(f"  deviation   {deviation}" for deviation in manifest.deviations),
-        *(f"  {label:<11} {note}" for label, note in manifest.on_label.items()),
-        "",
-        fill(manifest.summary, WIDTH),
-    ]
-    return "\n".join(lines)
 
 
 def show_workers(spec: PoolSpec, book: Book) -> str:

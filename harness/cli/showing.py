@@ -30,7 +30,7 @@ def data_command(args: argparse.Namespace) -> int:
 
 def systems_command(args: argparse.Namespace) -> int:
     """List the systems, or print one system's manifest."""
-    from harness.listing import show_systems
+    from harness.manifest_text import show_systems
 
     print(show_systems(catalogue().systems, args.name))
     return 0
