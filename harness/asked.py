@@ -12,17 +12,18 @@ from harness.compose import (
     Catalogue,
     Request,
     chosen_suites,
-    chosen_systems,
-    refuse_unready,
 )
+from harness.errors import UserError
 from harness.experiment import Experiment, read_experiment
 from harness.extent import Extent, InPrompts, extent, prompts
+from harness.field import chosen_systems, refuse_unmatched, refuse_unready
 from harness.judges import refuse_judged_plans, refuse_unjudged
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
 from harness.suite import Suite, prompt_of
 from harness.task import pick
+from harness.teaching import refuse_too_few, refuse_untaught
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class Asked:
     scope: Extent
     stored: Experiment | None
     """The experiment as its directory has it."""
+    train_calls: int | None = None
+    train_on: tuple[str, ...] = ()
+    """As asked, else as the experiment has it."""
 
     @property
     def experiment(self) -> Experiment:
@@ -57,6 +61,8 @@ class Asked:
             data_revisions={suite.name: suite.data_revision for suite in self.suites},
             prompts={suite.name: prompt_of(suite) for suite in self.suites},
             entries=(),
+            train_calls=self.train_calls,
+            train_on=self.train_on,
         )
 
 
@@ -68,17 +74,33 @@ def read_request(request: Request, catalogue: Catalogue, *, ready: bool = True) 
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
     named = chosen_suites(request, catalogue)
-    systems = chosen_systems(request, catalogue, spec)
+    systems = chosen_systems(request.systems, catalogue, spec)
     if ready:
-        refuse_unready(spec, book, systems)
+        refuse_unready(spec, book, systems, catalogue)
     stored = read_experiment(request.log_dir)
     ways = prompts(request, stored, named)
     catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
     suites = chosen_suites(request, catalogue)
     scope = extent(request, stored, suites)
-    asked = Asked(spec, book, catalogue, suites, systems, scope, stored)
+    calls = request.train_calls or (stored.train_calls if stored else None)
+    taught = tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ())
+    asked = Asked(spec, book, catalogue, suites, systems, scope, stored, calls, taught)
+    _refuse_unlearnable(asked, request)
     _refuse_questions(asked)
     return asked
+
+
+def _refuse_unlearnable(asked: Asked, request: Request) -> None:
+    """Raise UserError for systems that lack what they learn from or are matched with."""
+    calls = request.train_calls
+    if calls is not None and calls < 1:
+        raise UserError(f"--train-calls must be at least 1, not {calls}.")
+    refuse_too_few(asked.train_calls, len(asked.spec.names), len(asked.train_on))
+    refuse_untaught(asked.suites, asked.systems, asked.experiment, asked.catalogue)
+    entries = asked.stored.entries if asked.stored else ()
+    for suite in asked.suites:
+        known = [row.system for row in entries if row.suite == suite.name]
+        refuse_unmatched(request.match, asked.systems, known, asked.catalogue)
 
 
 def _refuse_questions(asked: Asked) -> None:

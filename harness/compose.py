@@ -5,7 +5,7 @@ this file imports no spoke. Everything that can be refused is refused here, befo
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from inspect_ai import Task
 from inspect_ai.solver import Solver
 
 from harness.boxes import Boxes, OpenBox
+from harness.declared import declared
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
 from harness.pool_file import PoolSpec
-from harness.preflight import problems
 from harness.prices import Book
 from harness.recordings import prompts_recorded
 from harness.suite import Prompt, Split, Suite
@@ -68,7 +68,13 @@ class Request:
     max_sandboxes: int | None = None
     """Programs that run at once; None is the number of cores."""
     selection_limit: int = 40
-    """Train questions on which `best-single` is chosen."""
+    """Train questions on which each worker is tried alone, unless `train_calls` says otherwise."""
+    train_calls: int | None = None
+    """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
+    train_on: tuple[str, ...] = ()
+    """Suites whose train splits teach; none is the exam's own."""
+    match: str | None = None
+    """System that `compute-matched-*` are matched with; None is the conductor."""
     display: str = "line"
 
 
@@ -83,72 +89,26 @@ def chosen_suites(request: Request, catalogue: Catalogue) -> list[Suite[Any]]:
     return suites
 
 
-def chosen_systems(request: Request, catalogue: Catalogue, spec: PoolSpec) -> list[str]:
-    """Return table names of systems: `single` spelled out per worker, all that fit when none named.
+def split_k(system: str) -> tuple[str, str]:
+    """Return the name of a system and what stands behind its `@`; empty where there is none.
 
-    UserError for a name nobody knows, a worker the pool lacks, a missing conductor, or a system
-    that recorded replies cannot serve.
+    >>> split_k("self-consistency@8"), split_k("single:a@b")
+    (('self-consistency', '8'), ('single:a@b', ''))
     """
-    named = list(request.systems) or _default_systems(catalogue, spec)
-    names: list[str] = []
-    for name in named:
-        if name == SINGLE:
-            names.extend(f"{SINGLE}:{worker}" for worker in spec.names)
-        else:
-            names.append(name)
-    for name in names:
-        reason = refusal(name, catalogue, spec)
-        if reason:
-            raise UserError(reason)
-    return list(dict.fromkeys(names))
-
-
-def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
-    """Return why a system cannot run on a pool, in one sentence; None when it can."""
-    if manifest_key(name) not in catalogue.systems:
-        known = ", ".join(sorted(catalogue.systems))
-        return f"There is no system {name!r}; known systems: {known}."
-    if manifest_key(name) == ANY_SINGLE:
-        spec.worker(name.partition(":")[2])
-    if name == PROMPTED and spec.conductor is None:
-        return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    alone = catalogue.systems[manifest_key(name)].recorded
-    if spec.replayed and not alone and not prompts_recorded(spec):
-        return (
-            f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
-            f"single-worker request only, and a replayed reply never stands in for another request."
-        )
-    if name == ORACLE and spec.label == "live":
-        return f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
-    return None
-
-
-def _default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
-    """Return every system that fits the pool, single workers first."""
-    others = [
-        name
-        for name, manifest in catalogue.systems.items()
-        if name != ANY_SINGLE and (manifest.recorded or not spec.replayed)
-    ]
-    return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
+    if system.startswith(f"{SINGLE}:"):
+        return system, ""
+    name, _, k = system.partition("@")
+    return name, k
 
 
 def manifest_key(system: str) -> str:
-    """Return the key of a system's manifest: one manifest serves every `single:NAME`."""
-    return ANY_SINGLE if system.startswith(f"{SINGLE}:") else system
+    """Return the key of a system's manifest: one serves every `single:NAME`, one every `NAME@K`."""
+    return ANY_SINGLE if system.startswith(f"{SINGLE}:") else split_k(system)[0]
 
 
 def runs_on_best(system: str, catalogue: Catalogue) -> bool:
     """Say whether a system's worker is the best single one of the train split."""
     return catalogue.systems[manifest_key(system)].on_best
-
-
-def refuse_unready(spec: PoolSpec, book: Book, systems: Sequence[str]) -> None:
-    """Raise UserError for a missing key, server or price, and say how many there are."""
-    found = problems(spec, book, conductor=PROMPTED in systems)
-    if found:
-        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
-        raise UserError(f"{found[0]}{more}")
 
 
 def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
@@ -159,7 +119,6 @@ def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]
         system=system,
         solver=manifest.solver,
         args=dict(args),
-        notes=manifest.deviations,
         uses_targets=manifest.uses_targets,
     )
 
@@ -168,7 +127,10 @@ def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Fa
     """Return the Inspect task of one entry, with everything a report needs in its header."""
     suite = catalogue.suites[row.suite]
     box = facts.box if suite.needs_box else None
-    notes = _label_notes(catalogue.systems[manifest_key(row.system)], facts.spec)
+    manifest = catalogue.systems[manifest_key(row.system)]
+    promised = declared(manifest, len(facts.spec.names), row.args)
+    said = tuple(note for note in row.notes if note not in manifest.deviations)  # as older ones are
+    facts = replace(facts, box=box, notes=(*facts.notes, *_label_notes(manifest, facts.spec)))
     return as_task(
         suite,
         split=facts.split,
@@ -176,8 +138,9 @@ def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Fa
         box=box.box if box else None,
         max_sandboxes=box.most if box else None,
         solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
-        name=task_name(row.suite, row.system, facts.purpose),
-        metadata=header(row, experiment, replace(facts, box=box, notes=tuple(notes))),
+        name=task_name(row.suite, row.system, facts.purpose, row.part),
+        only=facts.only.get(row.suite),
+        metadata={**header(replace(row, notes=said), experiment, facts), **promised},
     )
 
 
@@ -192,6 +155,8 @@ class Facts:
     """`eval`, or `selection` for calls that only choose the best single worker."""
     box: OpenBox | None = None
     notes: tuple[str, ...] = ()
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Suite -> the ids of those questions that are asked, in order; others ask all of them."""
 
 
 def _without_folders(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,6 +186,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
         "uses_targets": row.uses_targets,
         "reference_allowed": row.reference_allowed,
         "purpose": facts.purpose,
+        "learnt": dict(row.learnt),
         "order": row.order,
         "journal": JOURNAL,
         "pool": facts.spec.name,

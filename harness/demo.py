@@ -7,8 +7,9 @@ rows recorded (real models answered, once, and their replies are replayed).
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.compose import Catalogue, Request, chosen_systems, manifest_key, refusal
+from harness.compose import Catalogue, Request, manifest_key
 from harness.errors import UserError, WorkerError
+from harness.field import chosen_systems, refusal
 from harness.job import Controls
 from harness.pool_file import read_pool
 from harness.run import run
@@ -62,7 +63,7 @@ def _run(request: Request, catalogue: Catalogue, controls: Controls) -> None:
 def _left_out(request: Request, catalogue: Catalogue) -> str:
     """Return the sentence that says which systems a recorded pool cannot serve, and why."""
     spec = read_pool(request.pool)
-    kept = {manifest_key(name) for name in chosen_systems(request, catalogue, spec)}
+    kept = {manifest_key(name) for name in chosen_systems(request.systems, catalogue, spec)}
     left = [name for name in catalogue.systems if name not in kept]
     why = refusal(left[0], catalogue, spec) if left else None
     others = f" (nor can {', '.join(left[1:])})" if left[1:] else ""

@@ -41,18 +41,24 @@ class Entry:
     order: int | None = None
     """Place among the experiment's entries, from 1, in which they are begun: see `ordered`."""
 
+    part: str = ""
+    """Which part of a system's learning it is, e.g. `for aime25, round 1`; empty for what tables
+    show."""
+    learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the system has learnt from (harness/learned.py), without the questions' digests."""
+
     @property
     def name(self) -> str:
         """What the Inspect task is called."""
-        return task_name(self.suite, self.system)
+        return task_name(self.suite, self.system, part=self.part)
 
 
-def task_name(suite: str, system: str, purpose: str = "eval") -> str:
+def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") -> str:
     """Return the name of an Inspect task, unique below a log directory.
 
     An eval set looks for finished tasks in subdirectories too, and knows them by their names.
     """
-    name = f"{suite} {system}"
+    name = f"{suite} {system} {part}".rstrip()
     return name if purpose == "eval" else f"{name} ({purpose})"
 
 
@@ -94,6 +100,10 @@ class Experiment:
     """Suite -> how its questions are put; officially where an older file does not say."""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> digest of the image its programs run in, where the box has images."""
+    train_calls: int | None = None
+    """Worker calls that each system may learn with; None until `--train-calls` says it."""
+    train_on: tuple[str, ...] = ()
+    """Suites whose train splits teach; empty is each exam's own."""
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":
@@ -110,6 +120,9 @@ class Experiment:
         for suite in self.images.keys() & new.images.keys():
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
         _not_less("limit", self.limit or inf, new.limit or inf)
+        for name in LEARNING:
+            if getattr(self, name) and getattr(new, name):
+                _same(name.replace("_", "-"), getattr(self, name), getattr(new, name))
         entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
         return replace(
             self,
@@ -121,6 +134,8 @@ class Experiment:
             data_revisions={**self.data_revisions, **new.data_revisions},
             entries=tuple(entries.values()),
             images={**self.images, **new.images},
+            train_calls=self.train_calls or new.train_calls,
+            train_on=self.train_on or new.train_on,
         )
 
     def _prompt(self, suite: str) -> Prompt:
@@ -128,6 +143,8 @@ class Experiment:
 
 
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
+LEARNING = ("train_calls", "train_on")
+"""What is settled once it was said: all systems of a table learn alike."""
 _FILE = TypeAdapter(Experiment)
 
 

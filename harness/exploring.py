@@ -41,6 +41,9 @@ class Round:
     epochs: int
     first: int = 0
     """Index of the first of these questions in `Task.questions`, so that rounds may see others."""
+    most_calls: int | None = None
+    """The most worker calls of one try, by which a round is cut to the budget; None where its plans
+    can be counted beforehand (harness/estimate/plans.py), else five are taken for granted."""
 
 
 @dataclass(frozen=True, slots=True)

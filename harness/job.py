@@ -1,7 +1,7 @@
 """What the steps of one run share, and the running of an experiment's entries."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from harness.place import Place, standing_at
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
+from harness.rewards.exams import Bare, whole_text
 from harness.suite import Split, Suite
 from harness.trials import trial_of
 
@@ -33,6 +34,8 @@ class Controls:
     """(path, questions, pool, grade): write the oracle's plans that are still missing."""
     opened: Callable[[Path, Suite[Any], int], object]
     """Called when questions of an `eval` split are about to be asked, to write it down."""
+    bare: Bare = whole_text
+    """What a question asks, without its suite's instruction: how a question is known again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,17 @@ class Job:
         return self.box.box if self.box and suite.needs_box else None
 
 
-def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = "eval") -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Sat:
+    """How entries are sat that are no part of a result: what they are for, and of what."""
+
+    purpose: str = "eval"
+    title: str = "answering"
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Suite -> ids of the questions that are asked; others ask all of them."""
+
+
+def run_entries(job: Job, experiment: Experiment, log_dir: Path, how: Sat = Sat()) -> Outcome:
     """Run all entries of an experiment, old and new: Inspect skips what is finished.
 
     They are begun in the experiment's order, ten at a time: Inspect's eval set keeps the order of
@@ -62,10 +75,11 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         spec=job.spec,
         book=job.book,
         split=cast(Split, experiment.split),
-        purpose=purpose,
+        purpose=how.purpose,
         box=job.box,
+        only=how.only,
     )
-    journals = [_journal(job, row, purpose) for row in entries]
+    journals = [_journal(job, row, how.purpose) for row in entries]
     places = anyio.CapacityLimiter(job.box.most) if job.box else None
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
@@ -79,7 +93,7 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, purpose: str = 
         max_usd_per_query=job.request.max_usd_per_query,
         already=standing(job.request.log_dir, job.book) if limit else Standing(),
         display=job.request.display,
-        title="choosing the best single worker" if purpose != "eval" else "answering",
+        title=how.title,
     )
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
     try:
@@ -104,7 +118,7 @@ def _place(
 def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
     """Return the journal of one entry: at the root of the run, whatever its logs' folder is."""
     head = Head(
-        task=task_name(row.suite, row.system, purpose),
+        task=task_name(row.suite, row.system, purpose, row.part),
         suite=row.suite,
         system=row.system,
         label=job.spec.label,

@@ -5,41 +5,28 @@ cost calls (the best single worker, the oracle's plans) are stored with it, and 
 only what has no answer yet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from harness.asked import read_request
 from harness.boxes import Boxes, chosen_box, opened
-from harness.compose import (
-    BEST_SINGLE,
-    ORACLE,
-    SINGLE,
-    Catalogue,
-    Request,
-    entry,
-    runs_on_best,
-)
+from harness.compose import ORACLE, Catalogue, Request
+from harness.entries import plans_of, with_entries
 from harness.eval_set import Outcome, answered
-from harness.experiment import (
-    Entry,
-    Experiment,
-    check_experiment,
-    locked,
-    open_experiment,
-    task_name,
-)
+from harness.experiment import Experiment, check_experiment, locked, open_experiment
 from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
+from harness.late import late_entries, waits
 from harness.ledger.spending import Standing, standing
 from harness.pool_file import PoolSpec
 from harness.records import Question
 from harness.regrade import regrade_dir
 from harness.rejudge import judge_dir_again
-from harness.selection import choose_in_hindsight, choose_on_train, single_entries
 from harness.spend import Spend
 from harness.suite import Suite
 from harness.task import pick
+from harness.teaching import teachers
 
 
 def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
@@ -51,6 +38,8 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     asked = read_request(request, catalogue)
     suites, stored = asked.suites, asked.stored
     exams = [*suites, *_earlier(stored, suites, asked.catalogue)]
+    taught = (teachers(suite, asked.experiment, asked.catalogue) for suite in suites)
+    exams.extend({one.name: one for each in taught for one in each if one not in exams}.values())
     wanted = request.box or (stored.box if stored else None)
     name = _box_name(wanted, exams, catalogue.boxes, asked.spec)
     with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
@@ -67,16 +56,15 @@ def _run(
     job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
 ) -> Outcome:
     log_dir = job.request.log_dir
-    experiment = _with_entries(job, suites, systems, experiment)
+    experiment = with_entries(job, suites, systems, experiment)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
         judge_dir_again(log_dir, job.catalogue.suites, job.spec, _meter(job))
     _note_openings(job, experiment)
     _make_plans(job, experiment)
     outcome = run_entries(job, experiment, log_dir)
-    late = [suite for suite in suites if _is_chosen_late(suite, systems, experiment)]
-    if late and outcome.finished:
-        chosen = tuple(choose_in_hindsight(job, suite, experiment, outcome.logs) for suite in late)
+    if outcome.finished and waits(job, suites, systems, experiment):
+        chosen = late_entries(job, suites, systems, experiment, outcome)
         experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
         outcome = run_entries(job, experiment, log_dir)
     return outcome
@@ -106,58 +94,6 @@ def _box_name(
     return chosen_box(named, boxes, ours=spec.label == "rehearsal")
 
 
-def _with_entries(
-    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
-) -> Experiment:
-    """Return the experiment with the requested entries; choices it already has are kept."""
-    stored = {row.name for row in experiment.entries}
-    on_best = [name for name in systems if runs_on_best(name, job.catalogue)]
-    undecided = [
-        suite
-        for suite in suites
-        if any(task_name(suite.name, name) not in stored for name in on_best)
-    ]
-    best = choose_on_train(job, undecided, experiment)
-    made: list[Entry] = []
-    for suite in suites:
-        for system in systems:
-            if task_name(suite.name, system) in stored:
-                continue
-            if system == BEST_SINGLE and suite.name not in best:
-                made.extend(single_entries(job, suite))  # who is best will be seen in hindsight
-                continue
-            args = arguments_of(job, suite, system, best.get(suite.name, {}), experiment.seed)
-            made.append(entry(suite.name, system, job.catalogue, args))
-    return open_experiment(job.request.log_dir, replace(experiment, entries=tuple(made)))
-
-
-def _is_chosen_late(suite: Suite[Any], systems: Sequence[str], experiment: Experiment) -> bool:
-    chosen = {row.name for row in experiment.entries}
-    return BEST_SINGLE in systems and task_name(suite.name, BEST_SINGLE) not in chosen
-
-
-def arguments_of(
-    job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any], seed: int
-) -> Mapping[str, Any]:
-    """Return the arguments of a system's solver; `best` are those of the best single worker."""
-    if system.startswith(f"{SINGLE}:"):
-        return {"worker": system.partition(":")[2]}
-    if system == BEST_SINGLE:
-        return best
-    if system == ORACLE:
-        return {"plans": _plans(suite.name)}
-    takes = job.catalogue.parameters(job.catalogue.systems[system].solver)
-    offered: dict[str, Any] = {"seed": seed}
-    if best and runs_on_best(system, job.catalogue):
-        offered["worker"] = best["worker"]
-    return {name: value for name, value in offered.items() if name in takes}
-
-
-def _plans(suite: str) -> str:
-    """Return where a suite's plans lie, below the log directory."""
-    return f"{ORACLE}/{suite}.json"
-
-
 def _make_plans(job: Job, experiment: Experiment) -> None:
     """Make the oracle's missing plans, outside the eval: they are no spend of any system."""
     for row in experiment.entries:
@@ -169,7 +105,7 @@ def _make_plans(job: Job, experiment: Experiment) -> None:
             return suite.grade(question, reply, job.box_for(suite)).value
 
         questions = pick(suite, cast(Any, experiment.split), experiment.limit)
-        path = job.request.log_dir / _plans(suite.name)
+        path = job.request.log_dir / plans_of(suite.name)
         job.controls.make_plans(path, questions, job.spec, grade)
 
 

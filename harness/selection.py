@@ -1,63 +1,138 @@
-"""Which single worker is the best: chosen on the train split, or in hindsight and labelled so.
+"""Which single worker is the best: chosen on train questions, or in hindsight and labelled so.
 
-The choice costs calls. They are logged below `LOG_DIR/selection`, billed apart from every table
-row, and made once: a resumed run takes the choice from the experiment.
+Every worker is asked the same train questions alone. The calls are logged below
+`LOG_DIR/selection`, billed apart from every table row, and made once: the best single worker is
+chosen by them, and routers learn from the same matrix. Not here: what may teach
+(harness/teaching.py), and learning by trying (harness/tuning.py).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
 from inspect_ai.log import EvalLog
 
 from harness.compose import BEST_SINGLE, SINGLE, entry
 from harness.errors import WorkerError
 from harness.eval_set import mean_score
 from harness.experiment import Entry, Experiment, open_experiment
-from harness.job import Job, run_entries
+from harness.job import Job, Sat, run_entries
+from harness.matrix import Matrix
+from harness.matrix_logs import matrix_of_logs
 from harness.records import PODIUM
 from harness.suite import Split, Suite, prompt_of
 from harness.task import pick
+from harness.teaching import (
+    TRAIN,
+    Lessons,
+    calls_to_learn,
+    lessons,
+    questions_each,
+    teachers,
+)
 
 SELECTION = "selection"
 
 
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What single workers did on the train questions of one exam."""
+
+    best: Mapping[str, Any]
+    """The arguments of `best_single`."""
+    matrix: Matrix
+    """Workers in pool order."""
+    lessons: Lessons
+
+    @property
+    def of(self) -> str:
+        """Name the suites that taught."""
+        return ", ".join(suite.name for suite in self.lessons.suites)
+
+
 def choose_on_train(
     job: Job, suites: Sequence[Suite[Any]], experiment: Experiment
-) -> dict[str, dict[str, Any]]:
-    """Return `best_single` arguments per suite name, for suites that have a train split.
+) -> dict[str, Taught]:
+    """Return what single workers did, by exam, for exams that have train questions.
 
     None for an experiment *on* the train split: a choice on the exam itself is one in hindsight.
     """
-    exam = experiment.split
-    teachable = [suite for suite in suites if "train" in suite.splits and exam != "train"]
+    found = {suite.name: lessons_of(job, suite, experiment) for suite in suites}
+    teachable = {name: one for name, one in found.items() if one is not None}
     if not teachable:
         return {}
-    limit = job.request.selection_limit
-    rows = tuple(row for suite in teachable for row in single_entries(job, suite))
-    plan = replace(
-        experiment,
-        split="train",
-        limit=limit,
-        epochs={suite.name: 1 for suite in teachable},
-        prompts={suite.name: prompt_of(suite) for suite in teachable},
-        entries=rows,
-        suite_versions={suite.name: suite.version for suite in teachable},
-        data_revisions={suite.name: suite.data_revision for suite in teachable},
-    )
+    only: dict[str, tuple[str, ...]] = {}
+    for one in teachable.values():
+        only |= one.first(each_of(job, experiment, one))
+    asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
     log_dir = job.request.log_dir / SELECTION
-    outcome = run_entries(job, open_experiment(log_dir, plan), log_dir, purpose=SELECTION)
+    rows = tuple(row for suite in asked.values() for row in single_entries(job, suite))
+    plan = learning_experiment(experiment, list(asked.values()), rows)
+    plan = replace(plan, limit=max(map(len, only.values())))
+    how = Sat(SELECTION, "choosing the best single worker", only)
+    outcome = run_entries(job, open_experiment(log_dir, plan), log_dir, how)
     if not outcome.finished:
         reasons = "; ".join(outcome.trouble)
         raise WorkerError(f"the best single worker could not be chosen: {reasons}")
-    return {
-        suite.name: {
-            "worker": job.controls.choose(accuracies(job, suite, outcome.logs)),
-            "chosen_on": "train",
-            "n": min(limit, len(suite.load("train"))),
-        }
-        for suite in teachable
+    whole = matrix_of_logs([log_dir])
+    return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
+
+
+def lessons_of(job: Job, suite: Suite[Any], experiment: Experiment) -> Lessons | None:
+    """Return what teaches for an exam; None when there is nothing."""
+    taught = teachers(suite, experiment, job.catalogue)
+    if not taught:
+        return None
+    names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
+    exams = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
+    return lessons(taught, exams, experiment, job.controls.bare)
+
+
+def each_of(job: Job, experiment: Experiment, one: Lessons) -> int:
+    """Return how many questions of each train split every worker is asked alone."""
+    workers = len(job.spec.names)
+    calls = calls_to_learn(experiment, job.request.selection_limit, workers)
+    return questions_each(calls, workers, len(one.suites))
+
+
+def learning_experiment(
+    experiment: Experiment, suites: Sequence[Suite[Any]], rows: Sequence[Entry]
+) -> Experiment:
+    """Return the experiment that sits train splits once, beside the exam's."""
+    return replace(
+        experiment,
+        split=TRAIN,
+        limit=None,
+        epochs={suite.name: 1 for suite in suites},
+        prompts={suite.name: prompt_of(suite) for suite in suites},
+        entries=tuple(rows),
+        suite_versions={suite.name: suite.version for suite in suites},
+        data_revisions={suite.name: suite.data_revision for suite in suites},
+    )
+
+
+def _taught(job: Job, one: Lessons, only: Mapping[str, Sequence[str]], whole: Matrix) -> Taught:
+    ids = {f"{suite.name}/{id}" for suite in one.suites for id in only[suite.name]}
+    found = _in_order(whole.where(lambda asked: asked.id in ids), job.spec.names)
+    known = {
+        name: float(mean)
+        for name, mean in zip(job.spec.names, found.mean_scores(), strict=True)
+        if not np.isnan(mean)
     }
+    best = {"worker": job.controls.choose(known), "chosen_on": TRAIN, "n": len(found.questions)}
+    return Taught(best, found, one)
+
+
+def _in_order(matrix: Matrix, workers: Sequence[str]) -> Matrix:
+    at = [matrix.workers.index(name) for name in workers]
+    return replace(
+        matrix,
+        workers=tuple(workers),
+        scores=matrix.scores[:, at],
+        usd=matrix.usd[:, at],
+        tokens_out=matrix.tokens_out[:, at],
+    )
 
 
 def choose_in_hindsight(

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness import arguments, money_arguments
+from harness import arguments, learning_arguments, money_arguments
 from harness.cli import auditing, grading, integrity, ledgering, money, running, showing
 from harness.errors import PodiumError
 
@@ -43,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, function, add in (
         ("demo", running.demo_command, arguments.demo_arguments),
-        ("run", running.run_command, arguments.run_arguments),
+        ("run", running.run_command, learning_arguments.run_arguments),
         ("report", running.report_command, arguments.report_arguments),
         ("record", running.record_command, arguments.record_arguments),
         ("grade", grading.grade_command, arguments.grade_arguments),

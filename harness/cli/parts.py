@@ -69,6 +69,7 @@ def controls() -> Any:
     from baselines.oracle_plans import make_plans
     from baselines.single import choose
     from harness.job import Controls
+    from suites.bare import bare
     from suites.openings import log_opening
 
-    return Controls(choose=choose, make_plans=make_plans, opened=log_opening)
+    return Controls(choose=choose, make_plans=make_plans, opened=log_opening, bare=bare)

@@ -31,6 +31,9 @@ def run_command(args: argparse.Namespace) -> int:
         max_sandboxes=args.max_sandboxes,
         time_scale=args.time_scale,
         display=args.display,
+        train_calls=args.train_calls,
+        train_on=tuple(args.train_on),
+        match=args.match,
     )
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")

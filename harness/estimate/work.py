@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from harness.compose import BEST_SINGLE, entry, runs_on_best
+from harness.entries import arguments_of
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job
 from harness.records import Question
-from harness.run import arguments_of
 from harness.selection import SELECTION, single_entries
 from harness.suite import Split, Suite, at_epoch
 from harness.task import pick

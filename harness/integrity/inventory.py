@@ -20,8 +20,8 @@ from harness.records import EMPTY, PODIUM
 
 FileKind = Literal["log", "journal", "record"]
 
-RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json")
-"""What a run writes down beside logs and journals, here and in `selection/`."""
+RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.npz")
+"""What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
 
 OWN = ("MANIFEST.json", "MANIFEST.sig")
 """What stands for the manifest itself."""

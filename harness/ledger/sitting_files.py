@@ -12,7 +12,7 @@ from harness.ledger.journal import FOLDER, folder_of
 from harness.ledger.raw_log import open_log
 from harness.logs import find_logs
 
-UP = 2
+UP = 4
 """A log lies at most so many folders below the directory that has its run's journals."""
 LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
 """Where the files of sittings lie, below any directory."""

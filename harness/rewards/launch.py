@@ -12,8 +12,9 @@ from typing import Any, Literal
 import anyio
 
 from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
-from harness.compose import Catalogue, refuse_unready
+from harness.compose import Catalogue
 from harness.errors import UserError
+from harness.field import refuse_unready
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import prompts_recorded

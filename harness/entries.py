@@ -1,0 +1,151 @@
+"""From suites and systems to the entries of an experiment, with what each has chosen or learnt.
+
+Choices that cost calls are made once: entries that an experiment has are kept as they are. What can
+only be chosen after the exam is harness/late.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from harness.compose import BEST_SINGLE, ORACLE, SINGLE, entry, manifest_key, runs_on_best, split_k
+from harness.experiment import Entry, Experiment, open_experiment, task_name
+from harness.job import Job
+from harness.learned import Learned, write_learned
+from harness.records import EMPTY
+from harness.rewards.exams import question_digest
+from harness.selection import Taught, choose_on_train, single_entries
+from harness.suite import Suite
+from harness.teaching import must_learn
+from harness.tuning import Training, file_name, learn_by_trying
+
+LEARNED = "learned"
+"""Folder of artefacts, below the log directory."""
+
+
+def with_entries(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> Experiment:
+    """Return the experiment with the requested entries; choices it already has are kept."""
+    stored = {row.name for row in experiment.entries}
+    new = {
+        suite.name: [one for one in systems if task_name(suite.name, one) not in stored]
+        for suite in suites
+    }
+    undecided = [suite for suite in suites if any(_is_chosen(job, one) for one in new[suite.name])]
+    taught = choose_on_train(job, undecided, experiment)
+    for suite in suites:
+        made: list[Entry] = []
+        for system in new[suite.name]:
+            made.extend(_entries(job, suite, system, taught.get(suite.name), experiment))
+        plan = replace(experiment, entries=tuple(made))
+        experiment = open_experiment(job.request.log_dir, plan)
+    return experiment
+
+
+def is_late(system: str, job: Job) -> bool:
+    """Say whether a system is matched with what another one cost on the exam."""
+    return "match" in job.catalogue.systems[manifest_key(system)].needs
+
+
+def _is_chosen(job: Job, system: str) -> bool:
+    """Say whether a system needs what single workers did on train questions."""
+    return runs_on_best(system, job.catalogue) or must_learn(system, job.catalogue)
+
+
+def _entries(
+    job: Job, suite: Suite[Any], system: str, taught: Taught | None, experiment: Experiment
+) -> Sequence[Entry]:
+    if taught is None and (system == BEST_SINGLE or is_late(system, job)):
+        return single_entries(job, suite)  # who is best will be seen in hindsight
+    best = taught.best if taught else EMPTY
+    if is_late(system, job):  # what one call costs is seen on the exam
+        return [one for one in single_entries(job, suite) if one.args["worker"] == best["worker"]]
+    args = arguments_of(job, suite, system, best, experiment.seed)
+    made = entry(suite.name, system, job.catalogue, args)
+    if taught is None:
+        return (made,)
+    if job.catalogue.systems[manifest_key(system)].learns:
+        return (_trained(job, suite, made, taught, experiment),)
+    foreign = runs_on_best(system, job.catalogue) and experiment.train_on
+    return (replace(made, notes=(*made.notes, _chosen_on(taught))) if foreign else made,)
+
+
+def _chosen_on(taught: Taught) -> str:
+    return f"its worker was chosen on {len(taught.matrix.questions)} train questions of {taught.of}"
+
+
+def arguments_of(
+    job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any], seed: int
+) -> Mapping[str, Any]:
+    """Return the arguments of a system's solver; `best` are those of the best single worker."""
+    if system.startswith(f"{SINGLE}:"):
+        return {"worker": system.partition(":")[2]}
+    if system == BEST_SINGLE:
+        return dict(best)
+    if system == ORACLE:
+        return {"plans": plans_of(suite.name)}
+    manifest = job.catalogue.systems[manifest_key(system)]
+    takes = job.catalogue.parameters(manifest.solver)
+    offered: dict[str, Any] = {"seed": seed}
+    if best and runs_on_best(system, job.catalogue):
+        offered["worker"] = best["worker"]
+    found = {name: value for name, value in offered.items() if name in takes}
+    k = split_k(system)[1]
+    return {**found, manifest.k: int(k)} if k else found
+
+
+def plans_of(suite: str) -> str:
+    """Return where a suite's plans lie, below the log directory."""
+    return f"{ORACLE}/{suite}.json"
+
+
+def _trained(
+    job: Job, suite: Suite[Any], made: Entry, taught: Taught, experiment: Experiment
+) -> Entry:
+    """Return a system's entry with what it has learnt, which is written down."""
+    learned, how = _learnt(job, suite, made.system, taught, experiment)
+    about = replace(
+        learned.about,
+        suites=tuple(one.name for one in taught.lessons.suites),
+        questions=_digests(job, taught, learned),
+    )
+    learned = replace(learned, about=about)
+    path = f"{LEARNED}/{file_name(suite.name)}/{file_name(made.system)}.npz"
+    write_learned(learned, job.request.log_dir / path)
+    facts = {name: value for name, value in asdict(about).items() if name != "questions"}
+    return replace(
+        made,
+        args={**made.args, "learned": path, "sha256": learned.sha256},
+        notes=(*made.notes, how),
+        learnt={**facts, "suites": list(about.suites), "workers": list(about.workers)},
+    )
+
+
+def _learnt(
+    job: Job, suite: Suite[Any], system: str, taught: Taught, experiment: Experiment
+) -> tuple[Learned, str]:
+    """Return what a system learns, and the note that says from what."""
+    manifest = job.catalogue.systems[manifest_key(system)]
+    if manifest.explorer is not None:
+        training = Training(job, experiment, suite, system, taught.lessons)
+        learned, calls = learn_by_trying(training)
+        learned = replace(learned, about=replace(learned.about, calls=calls))
+        return learned, f"trained by {calls:,} worker calls on train questions of {taught.of}"
+    assert manifest.learn is not None, "a system that learns does so in one of two ways"
+    questions, workers = taught.matrix.scores.shape
+    learned = manifest.learn(taught.matrix, experiment.seed)
+    learned = replace(learned, about=replace(learned.about, calls=questions * workers))
+    how = f"trained on {questions} x {workers} worker calls on train questions of {taught.of}"
+    return learned, how
+
+
+def _digests(job: Job, taught: Taught, learned: Learned) -> tuple[str, ...]:
+    """Return the digests of the questions that taught, where the system names none itself."""
+    if learned.about.questions:
+        return learned.about.questions
+    known = {
+        f"{name}/{one.id}": one for name, all_ in taught.lessons.questions.items() for one in all_
+    }
+    asked = (known[row.id] for row in taught.matrix.questions)
+    return tuple(question_digest(job.controls.bare(one)) for one in asked)

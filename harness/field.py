@@ -1,0 +1,145 @@
+"""Which systems a run has: names, `single` and `NAME@K` spelled out, and why one cannot run.
+
+Everything here is known before the first call. Not here: what a system's arguments are
+(harness/run.py), and what there is to learn from (harness/teaching.py).
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from harness.compose import (
+    ANY_SINGLE,
+    ORACLE,
+    SINGLE,
+    Catalogue,
+    manifest_key,
+    split_k,
+)
+from harness.errors import UserError
+from harness.pool_file import PoolSpec
+from harness.preflight import problems
+from harness.prices import Book
+from harness.recordings import prompts_recorded
+from harness.system import Manifest
+
+CONDUCTORS = ("conductor", "conductor-prompted")
+"""Whose row controls are matched with, the first that is there."""
+
+
+def chosen_systems(names: Sequence[str], catalogue: Catalogue, spec: PoolSpec) -> list[str]:
+    """Return table names of systems: `single` spelled out per worker, all that fit when none named.
+
+    UserError for a name nobody knows, a worker the pool lacks, a missing conductor, an extra that
+    is not installed, or a system that recorded replies cannot serve.
+    """
+    found: list[str] = []
+    for name in names or default_systems(catalogue, spec):
+        alone = name == SINGLE
+        found.extend((f"{SINGLE}:{worker}" for worker in spec.names) if alone else [name])
+    for name in found:
+        reason = refusal(name, catalogue, spec)
+        if reason:
+            raise UserError(reason)
+    return list(dict.fromkeys(found))
+
+
+def default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
+    """Return every system that fits the pool, single workers first.
+
+    What spends a budget of its own on learning, or needs what only some exams have, is run when it
+    is named.
+    """
+    others = [
+        name
+        for name, manifest in catalogue.systems.items()
+        if name != ANY_SINGLE and (manifest.recorded or not spec.replayed)
+        if not manifest.learns and not manifest.needs & {"public tests", "train", "match"}
+    ]
+    return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
+
+
+def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
+    """Return why a system cannot run on a pool, in one sentence; None when it can."""
+    manifest = catalogue.systems.get(manifest_key(name))
+    if manifest is None:
+        known = ", ".join(sorted(catalogue.systems))
+        return f"There is no system {name!r}; known systems: {known}."
+    if manifest_key(name) == ANY_SINGLE:
+        spec.worker(name.partition(":")[2])
+    return (
+        _wrong_k(name, manifest)
+        or _lacking(name, manifest, spec)
+        or _unserved(name, manifest, spec)
+        or missing_extra(manifest)
+    )
+
+
+def _wrong_k(name: str, manifest: Manifest) -> str | None:
+    plain, k = split_k(name)
+    if plain == name:
+        return None
+    if not manifest.k:
+        return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
+    if not (k.isascii() and k.isdecimal()) or int(k) < 1 or str(int(k)) != k:
+        return f"{name!r}: behind the @ stands a whole number from 1 on, as in {plain}@3."
+    return None
+
+
+def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
+    if "conductor" in manifest.needs and spec.conductor is None:
+        return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
+    return None
+
+
+def _unserved(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
+    if spec.replayed and not manifest.recorded and not prompts_recorded(spec):
+        return (
+            f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
+            f"single-worker request only, and a replayed reply never stands in for another request."
+        )
+    if name == ORACLE and spec.label == "live":
+        return f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
+    return None
+
+
+def missing_extra(manifest: Manifest) -> str | None:
+    """Return the sentence on an extra that a system needs and this machine lacks."""
+    lacked = [module for module in manifest.modules if find_spec(module) is None]
+    if not lacked:
+        return None
+    return f"{manifest.name} needs {lacked[0]}: pip install 'podium[{manifest.extra}]'."
+
+
+def refuse_unready(
+    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
+) -> None:
+    """Raise UserError for a missing key, server or price, and say how many there are."""
+    planned = catalogue is not None and any(
+        "conductor" in catalogue.systems[manifest_key(name)].needs for name in systems
+    )
+    found = problems(spec, book, conductor=planned)
+    if found:
+        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
+        raise UserError(f"{found[0]}{more}")
+
+
+def matched_with(match: str | None, systems: Sequence[str]) -> str | None:
+    """Return the system among those of a run whose cost controls are matched with."""
+    wanted = (match,) if match else CONDUCTORS
+    return next((name for name in wanted if name in systems), None)
+
+
+def refuse_unmatched(
+    match: str | None, systems: Sequence[str], known: Sequence[str], catalogue: Catalogue
+) -> None:
+    """Raise UserError for a control without the row that it is matched with.
+
+    `systems` are those asked for now, `known` those the experiment has.
+    """
+    late = [one for one in systems if "match" in catalogue.systems[manifest_key(one)].needs]
+    if late and matched_with(match, [*systems, *known]) is None:
+        whom = match or "a conductor"
+        raise UserError(
+            f"{late[0]} is matched with {whom}, which is not in this run: add --system "
+            f"{match or CONDUCTORS[-1]}{'' if match else ', or name another one with --match'}."
+        )

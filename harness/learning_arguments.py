@@ -1,0 +1,28 @@
+"""The arguments of `podium run` that say what systems may learn from, and with how much."""
+
+import argparse
+
+from harness import arguments
+
+
+def run_arguments(run: argparse.ArgumentParser) -> None:
+    """Add what `podium run` takes, for systems that learn or are matched too."""
+    arguments.run_arguments(run)
+    run.add_argument(
+        "--train-calls",
+        type=int,
+        metavar="N",
+        help="worker calls that each system may spend on learning (40 per worker)",
+    )
+    run.add_argument(
+        "--train-on",
+        action="append",
+        default=[],
+        metavar="SUITE",
+        help="learn on this suite's train split; repeat (the exam's own train split)",
+    )
+    run.add_argument(
+        "--match",
+        metavar="SYSTEM",
+        help="what compute-matched-usd and compute-matched-tokens cost (the conductor)",
+    )
