@@ -1,0 +1,78 @@
+"""Rows that no learning makes: one worker always, one at random, the best in hindsight.
+
+What a router is held against. The best single worker is chosen on the questions that teach; chosen
+on those that are judged, the best of n looks better than it is, and is flagged.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.matrix import Floats, Matrix
+
+Chosen = NDArray[np.intp]
+"""(questions,), the index of the worker that is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One system on some questions, (questions,) each; NaN is unknown."""
+
+    scores: Floats
+    usd: Floats
+    tokens_out: Floats
+
+
+def taken(matrix: Matrix, chosen: Chosen) -> Figures:
+    """Return the entries of the chosen workers."""
+    rows = np.arange(len(chosen))
+    return Figures(*(part[rows, chosen] for part in (matrix.scores, matrix.usd, matrix.tokens_out)))
+
+
+def at_random(matrix: Matrix) -> Figures:
+    """Return what asking a random worker comes to, exactly: each row's mean, no draw."""
+    scores, usd, tokens = (
+        part.mean(axis=1) for part in (matrix.scores, matrix.usd, matrix.tokens_out)
+    )
+    return Figures(scores, usd, tokens)
+
+
+def best_single(train: Matrix) -> int:
+    """Return the worker with the highest accuracy; a tie goes to the first."""
+    return int(np.argmax(train.mean_scores()))
+
+
+def cheapest_single(train: Matrix) -> int | None:
+    """Return the worker with the lowest dollars per query; None where some are unknown."""
+    usd = train.mean_usd()
+    return None if np.isnan(usd).any() else int(np.argmin(usd))
+
+
+def priciest_single(train: Matrix) -> int | None:
+    """Return the worker with the highest dollars per query; None where some are unknown."""
+    usd = train.mean_usd()
+    return None if np.isnan(usd).any() else int(np.argmax(usd))
+
+
+ORACLE_RULE = (
+    "oracle-router knows every verdict: it asks the cheapest among the best scorers of a question, "
+    "and the cheapest worker where nobody scores"
+)
+
+
+def oracle(matrix: Matrix) -> Chosen:
+    """Return the cheapest among the best scorers of each question; the first where prices tie.
+
+    Where nobody scores all are best, so the cheapest is asked. An unknown price counts as the
+    dearest: the scores are the same, and the dollars of its row are unknown.
+    """
+    price = np.where(np.isnan(matrix.usd), np.inf, matrix.usd)
+    best = matrix.scores >= matrix.scores.max(axis=1, keepdims=True)
+    lowest = np.where(best, price, np.inf).min(axis=1, keepdims=True)
+    return np.argmax(best & (price <= lowest), axis=1)
+
+
+def unanswered(matrix: Matrix) -> int:
+    """Return how many questions nobody scores on."""
+    return int((matrix.scores.max(axis=1) <= 0).sum())
