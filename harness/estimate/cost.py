@@ -70,7 +70,7 @@ class Estimator:
 
     def at_most(self, calls: Sequence[CountedCall]) -> Take:
         """Return the most that one question's calls can take."""
-        return self._sum(calls, [self._limit(call.worker) for call in calls], None)
+        return self._sum(calls, [self._limit(call) for call in calls], None)
 
     def expected(self, calls: Sequence[CountedCall]) -> Take:
         """Return what one question's calls take when workers go on as they did."""
@@ -115,11 +115,12 @@ class Estimator:
             usd,
         )
 
-    def _limit(self, worker: str) -> int | None:
-        limit = self.spec.worker(worker).config.max_tokens
+    def _limit(self, call: CountedCall) -> int | None:
+        limit = self.spec.worker(call.worker).config.max_tokens
         if limit is None:
-            self.unknown[f"{worker} sets no max_tokens"] = None
-        return limit
+            self.unknown[f"{call.worker} sets no max_tokens"] = None
+            return None
+        return limit * call.times_max_tokens
 
 
 def _mean_output(past: Sums) -> int:

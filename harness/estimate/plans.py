@@ -6,7 +6,7 @@ it reads. A plan that a model writes cannot be known; then only bounds can (`wor
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import anyio
@@ -32,6 +32,8 @@ class CountedCall:
     """UTF-8 bytes of its texts, replies that it reads not included."""
     reads: tuple[int, ...] = ()
     """The calls whose replies are in it, by their number from 0; one twice if it is there twice."""
+    times_max_tokens: int = 1
+    """How many of its worker's token limits the reply may have (`Sampling`)."""
 
 
 class Unplannable(PodiumError):
@@ -65,7 +67,8 @@ class CountingPool(Pool):
         call = _counted(worker, "\n".join(message.text for message in messages))
         if worker == CONDUCTOR:
             raise Unplannable(call)
-        self.counted.append(call)
+        times = sampling.times_max_tokens if sampling else 1
+        self.counted.append(replace(call, times_max_tokens=times))
         return Reply(worker, f"{OPEN}{len(self.counted) - 1}{CLOSE}", None)
 
     def _known(self, worker: str) -> None:
