@@ -6,8 +6,7 @@ The same logs give the same bytes. Files that a report did not write are never o
 import csv
 import io
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +16,7 @@ from harness.ledger.tally import total
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.breakdown import Comparison, Part, compare
+from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.reconciliation import reconciliation
@@ -24,8 +24,13 @@ from reports.tables import COLUMNS, Row
 from reports.terminal import table_text
 
 SCHEMA = "podium-table-1"
-FILES = ("table.md", "table.csv", "table.json", "plot.png")
-Writer = Callable[[Path], object]
+MARKS = {
+    "table.md": MARK,
+    "table.csv": ",".join(COLUMNS[:20]),
+    "table.json": f'"{SCHEMA}"',
+    "plot.png": SOFTWARE,
+}
+"""By file; each kind carries a mark of its own."""
 PLACES = Decimal("0.00000001")
 """Dollars per query are printed to a hundred-millionth: a cheap call costs about a millionth."""
 
@@ -59,8 +64,8 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
     UserError for damaged logs, mixed suite versions, nothing to report, foreign files in `out`,
     and an `out` that cannot be written.
     """
-    _refuse_unwritable(out)
-    _refuse_foreign([out / name for name in FILES])
+    refuse_unwritable(out)
+    refuse_foreign(out, MARKS)
     sittings, foreign = read_sittings(dirs)
     shown = compare(sittings)
     rows = shown.rows
@@ -70,40 +75,16 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     checks = reconciliation(sittings)
-    files = _write(
+    files = write_files(
         out,
         {
-            "table.md": _text(markdown(shown, sittings, skipped, checks)),
-            "table.csv": _text(table_csv(rows)),
-            "table.json": _text(table_json(shown, skipped)),
+            "table.md": text_file(markdown(shown, sittings, skipped, checks)),
+            "table.csv": text_file(table_csv(rows)),
+            "table.json": text_file(table_json(shown, skipped)),
             "plot.png": lambda path: draw(rows, path),
         },
     )
     return Report(shown=shown, files=files, skipped=skipped, spend=_selection(sittings))
-
-
-def _text(content: str) -> Writer:
-    return lambda path: path.write_text(content, encoding="utf-8")
-
-
-def _write(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:
-    """Write all files beside their places, then put them there; UserError names what failed."""
-    path = out
-    scratch: list[Path] = []
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, write in writers.items():
-            path = out / f"{name}.new"
-            write(path)
-            scratch.append(path)
-        return tuple(path.replace(path.with_suffix("")) for path in scratch)
-    except OSError as error:
-        for left in scratch:
-            left.unlink(missing_ok=True)
-        reason = f"{type(error).__name__}: {error.strerror}"
-        raise UserError(
-            f"{path} cannot be written ({reason}); name another --out directory."
-        ) from error
 
 
 def table_csv(rows: Sequence[Row]) -> str:
@@ -170,32 +151,3 @@ def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
 def _total(parts: Sequence[Decimal | None]) -> str:
     known = [part for part in parts if part is not None]
     return f"{sum(known, Decimal(0)):.4f}" if len(known) == len(parts) else "unknown"
-
-
-def _refuse_unwritable(out: Path) -> None:
-    """Raise UserError before anything is read; nothing is made here, for there may be no logs."""
-    place = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not place.is_dir():
-        raise UserError(f"{place} is no directory; name another --out directory.")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"{place} may not be written to; name another --out directory.")
-
-
-def _refuse_foreign(files: Sequence[Path]) -> None:
-    for path in files:
-        if path.exists() and not _ours(path):
-            raise UserError(f"{path} was not written by podium; name another --out directory.")
-
-
-def _ours(path: Path) -> bool:
-    """Say whether a report wrote this file: each kind carries a mark of its own."""
-    if not path.is_file():
-        return False
-    head = path.read_bytes()[:2000]
-    marks = {
-        ".md": MARK.encode(),
-        ".csv": ",".join(COLUMNS[:20]).encode(),
-        ".json": f'"{SCHEMA}"'.encode(),
-        ".png": SOFTWARE.encode(),
-    }
-    return marks[path.suffix] in head
