@@ -28,6 +28,7 @@ from baselines import (
     tree_search,
 )
 from baselines.frameworks.systems import FRAMEWORKS
+from baselines.routing import manifests as routing
 from harness.system import Manifest
 
 SYSTEMS: Mapping[str, Manifest] = {
@@ -50,6 +51,7 @@ SYSTEMS: Mapping[str, Manifest] = {
         by_tests.ESCALATION,
         tree_search.AB_MCTS,
         roles.PLANNER_EXECUTOR_VERIFIER,
+        *routing.MANIFESTS,
         *calling.MANIFESTS,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,

@@ -20,6 +20,14 @@ from baselines.oracle import oracle
 from baselines.random_plans import random_worker, random_workflow
 from baselines.reflection import long_context, self_reflection
 from baselines.roles import planner_executor_verifier
+from baselines.routing.solvers import (
+    router_cluster,
+    router_contrastive,
+    router_knn,
+    router_logistic,
+    router_mf,
+    router_mlp,
+)
 from baselines.self_consistency import self_consistency
 from baselines.self_mixture import self_moa
 from baselines.single import best_single, single
@@ -48,7 +56,13 @@ __all__ = [
     "random_worker",
     "random_workflow",
     "retry",
+    "router_cluster",
+    "router_contrastive",
+    "router_knn",
     "router_llm",
+    "router_logistic",
+    "router_mf",
+    "router_mlp",
     "self_consistency",
     "self_moa",
     "self_reflection",
