@@ -16,7 +16,7 @@ from harness.compose import (
 from harness.errors import UserError
 from harness.experiment import Experiment, read_experiment
 from harness.extent import Extent, InPrompts, extent, prompts
-from harness.field import chosen_systems, refuse_unmatched, refuse_unready
+from harness.field import chosen_systems, refuse_forgotten, refuse_unmatched, refuse_unready
 from harness.judges import refuse_judged_plans, refuse_unjudged
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
@@ -74,10 +74,11 @@ def read_request(request: Request, catalogue: Catalogue, *, ready: bool = True) 
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
     named = chosen_suites(request, catalogue)
-    systems = chosen_systems(request.systems, catalogue, spec)
+    systems = chosen_systems(request.systems, catalogue, spec, named)
     if ready:
         refuse_unready(spec, book, systems, catalogue)
     stored = read_experiment(request.log_dir)
+    refuse_forgotten(stored, request.log_dir, catalogue)
     ways = prompts(request, stored, named)
     catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
     suites = chosen_suites(request, catalogue)

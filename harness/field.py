@@ -6,6 +6,8 @@ Everything here is known before the first call. Not here: what a system's argume
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 from harness.compose import (
     ANY_SINGLE,
@@ -16,44 +18,67 @@ from harness.compose import (
     split_k,
 )
 from harness.errors import UserError
+from harness.experiment import Experiment
 from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
 from harness.recordings import prompts_recorded
+from harness.suite import PubliclyTested, Suite
 from harness.system import Manifest
 
 CONDUCTORS = ("conductor", "conductor-prompted")
 """Whose row controls are matched with, the first that is there."""
 
 
-def chosen_systems(names: Sequence[str], catalogue: Catalogue, spec: PoolSpec) -> list[str]:
+def chosen_systems(
+    names: Sequence[str],
+    catalogue: Catalogue,
+    spec: PoolSpec,
+    suites: Sequence[Suite[Any]] = (),
+) -> list[str]:
     """Return table names of systems: `single` spelled out per worker, all that fit when none named.
 
     UserError for a name nobody knows, a worker the pool lacks, a missing conductor, an extra that
-    is not installed, or a system that recorded replies cannot serve.
+    is not installed, a suite that shows no tests, or a system that recorded replies cannot serve.
     """
     found: list[str] = []
-    for name in names or default_systems(catalogue, spec):
+    for name in names or default_systems(catalogue, spec, suites):
         alone = name == SINGLE
         found.extend((f"{SINGLE}:{worker}" for worker in spec.names) if alone else [name])
     for name in found:
         reason = refusal(name, catalogue, spec)
         if reason:
             raise UserError(reason)
+        _refuse_untested(name, catalogue, suites)
     return list(dict.fromkeys(found))
 
 
-def default_systems(catalogue: Catalogue, spec: PoolSpec) -> list[str]:
-    """Return every system that fits the pool, single workers first.
+def _refuse_untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> None:
+    """Raise UserError for a system that tries programs where a suite shows no tests."""
+    if "public tests" not in catalogue.systems[manifest_key(name)].needs:
+        return
+    for suite in suites:
+        if not isinstance(suite, PubliclyTested):
+            raise UserError(
+                f"{name} needs a suite whose questions show tests, and {suite.name!r} shows none: "
+                "leave one of them out."
+            )
 
-    What spends a budget of its own on learning, or needs what only some exams have, is run when it
-    is named.
+
+def default_systems(
+    catalogue: Catalogue, spec: PoolSpec, suites: Sequence[Suite[Any]] = ()
+) -> list[str]:
+    """Return every system that fits the pool and all suites, single workers first.
+
+    What spends a budget of its own on learning is run when it is named.
     """
+    tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
+    unmet = {"train", "match"} | (set[str]() if tested else {"public tests"})
     others = [
         name
         for name, manifest in catalogue.systems.items()
         if name != ANY_SINGLE and (manifest.recorded or not spec.replayed)
-        if not manifest.learns and not manifest.needs & {"public tests", "train", "match"}
+        if not manifest.learns and not manifest.needs & unmet
     ]
     return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
 
@@ -121,6 +146,16 @@ def refuse_unready(
     if found:
         more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
         raise UserError(f"{found[0]}{more}")
+
+
+def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
+    """Raise UserError for a directory with a system that has another name now, or none."""
+    for row in stored.entries if stored else ():
+        if manifest_key(row.system) not in catalogue.systems:
+            raise UserError(
+                f"{log_dir} has rows of {row.system!r}, a system that this version does not know: "
+                "go on with the version that began it, or name another --log-dir."
+            )
 
 
 def matched_with(match: str | None, systems: Sequence[str]) -> str | None:
