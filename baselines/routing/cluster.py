@@ -10,7 +10,6 @@ from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from baselines.routing.embedders import needed
 from baselines.routing.router import Estimates, Examples, Votes, mean_known
@@ -62,7 +61,7 @@ class ClusterRouter:
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return the nearest clusters' means, weighted as their votes are."""
-        distances = cdist(embeddings, fitted["centres"]).astype(np.float64)
+        distances = _distances(embeddings, fitted["centres"])
         weights = near_weights(distances, self.top_k, self.beta)
         votes = Votes(weights, fitted["preference"], fitted["score"], fitted["usd"])
         return Estimates(weights @ fitted["score"], weights @ fitted["usd"], votes)
@@ -78,6 +77,12 @@ class ClusterRouter:
             )
         if not 0 <= self.alpha <= 1:
             raise UserError(f"{self.name}: alpha is 0 to 1, not {self.alpha}.")
+
+
+def _distances(rows: Floats, centres: Floats) -> Floats:
+    """Return (rows, centres): Euclidean distances."""
+    squares = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * rows @ centres.T
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def near_weights(distances: Floats, top_k: int, beta: float) -> Floats:

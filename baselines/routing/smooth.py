@@ -7,7 +7,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize
 
 from baselines.routing.threads import one_thread
 from harness.matrix import Floats
@@ -18,6 +17,8 @@ STEPS = 200
 
 def lowest(slope: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
     """Return where a function is lowest; `slope` returns its value and its gradient there."""
+    from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
+
     with one_thread():
         found = minimize(slope, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     return np.asarray(found.x, dtype=np.float64)
