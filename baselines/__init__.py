@@ -25,6 +25,7 @@ from baselines import (
     self_consistency,
     self_mixture,
     single,
+    template_router,
     tree_search,
 )
 from baselines.frameworks.systems import FRAMEWORKS
@@ -55,6 +56,7 @@ SYSTEMS: Mapping[str, Manifest] = {
         *calling.MANIFESTS,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,
+        template_router.TEMPLATE_ROUTER,
         oracle.ORACLE,
         *FRAMEWORKS.values(),
     )

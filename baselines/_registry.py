@@ -2,7 +2,9 @@
 
 from baselines.best_of_n import best_of_n
 from baselines.by_tests import best_of_n_tests, escalation, retry, warming
+from baselines.calling.cascade import cascade, try_cascade
 from baselines.calling.llm_router import router_llm
+from baselines.calling.mas_router import mas_sample, router_mas
 from baselines.calling.smoothie import smoothie_global, smoothie_local
 from baselines.calling.trinity import trinity, try_trinity
 from baselines.calling.turns import random_trinity
@@ -31,6 +33,7 @@ from baselines.routing.solvers import (
 from baselines.self_consistency import self_consistency
 from baselines.self_mixture import self_moa
 from baselines.single import best_single, single
+from baselines.template_router import template_router, try_templates
 from baselines.tree_search import ab_mcts
 
 __all__ = [
@@ -41,11 +44,13 @@ __all__ = [
     "best_of_n",
     "best_of_n_tests",
     "best_single",
+    "cascade",
     "debate",
     "escalation",
     "langchain",
     "langgraph",
     "long_context",
+    "mas_sample",
     "moa_3",
     "moa_lite",
     "moa_paper",
@@ -61,6 +66,7 @@ __all__ = [
     "router_knn",
     "router_llm",
     "router_logistic",
+    "router_mas",
     "router_mf",
     "router_mlp",
     "self_consistency",
@@ -69,7 +75,10 @@ __all__ = [
     "single",
     "smoothie_global",
     "smoothie_local",
+    "template_router",
     "trinity",
+    "try_cascade",
+    "try_templates",
     "try_trinity",
     "warming",
 ]
