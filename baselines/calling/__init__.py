@@ -7,7 +7,9 @@ Reading order: `hashing.py`, `smoothie.py`, `llm_router.py`; `accepting.py`, `ca
 training; `mas_space.py`, `mas_router.py`; `turns.py`, `trinity.py`, `trinity_training.py`.
 """
 
+from baselines.calling.cascade import CASCADE
 from baselines.calling.llm_router import ROUTER_LLM
+from baselines.calling.mas_router import MAS_SAMPLE, ROUTER_MAS
 from baselines.calling.smoothie import SMOOTHIE_GLOBAL, SMOOTHIE_LOCAL
 from baselines.calling.trinity import TRINITY
 from baselines.calling.turns import RANDOM_TRINITY
@@ -17,6 +19,9 @@ MANIFESTS: tuple[Manifest, ...] = (
     ROUTER_LLM,
     SMOOTHIE_GLOBAL,
     SMOOTHIE_LOCAL,
+    CASCADE,
+    MAS_SAMPLE,
+    ROUTER_MAS,
     RANDOM_TRINITY,
     TRINITY,
 )

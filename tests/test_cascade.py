@@ -1,0 +1,191 @@
+"""Cascades on scripted workers: what is accepted, what is billed, what is learnt."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted import Heard, ReplyFunction, scripted_pool
+from trying import ask, explored
+
+from baselines.calling.accepting import (
+    FEATURES,
+    Scoring,
+    agreement,
+    correct,
+    features,
+    fitted,
+    logistic,
+)
+from baselines.calling.cascade import CASCADE, cascade, cascade_system, spread
+from baselines.calling.cascade_training import CascadeExplorer, Tries, best, chains
+from harness.errors import UserError
+from harness.exploring import Task
+from harness.learned import write_learned
+from harness.records import Question
+from harness.solver import system_of
+
+SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
+AGREE, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 2)
+
+
+def unsure(heard: Heard) -> str:
+    """Give another answer every time."""
+    return f"ANSWER: {heard.occurrence}"
+
+
+def checked(verdict: str) -> ReplyFunction:
+    """Return a worker that answers 4 and then says so much of its own answer."""
+
+    def reply(heard: Heard) -> str:
+        return f"VERDICT: {verdict}" if len(heard.messages) > 1 else "ANSWER: 4"
+
+    return reply
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def test_an_answer_on_which_samples_agree_stands_and_nobody_else_is_asked() -> None:
+    rig = scripted_pool(cheap="ANSWER: 4", dear="ANSWER: 5")
+    answer = ask(cascade_system(AGREE, workers=["cheap", "dear"]), rig.pool, SUM)
+    assert (answer.text, rig.asked) == ("ANSWER: 4", ["cheap"] * 3)
+    assert answer.noted == {"stage": "cheap", "confidences": [1.0]}
+
+
+def test_an_answer_without_agreement_goes_to_the_next_worker_and_all_calls_are_steps() -> None:
+    rig = scripted_pool(cheap=unsure, dear="ANSWER: 5")
+    answer = ask(cascade_system(AGREE, workers=["cheap", "dear"]), rig.pool, SUM)
+    assert (answer.text, rig.asked) == ("ANSWER: 5", ["cheap"] * 3 + ["dear"] * 3)
+    assert len(answer.replies) == 6
+    assert answer.noted["confidences"] == [pytest.approx(1 / 3, abs=1e-6)]
+
+
+def test_a_verifier_reads_its_own_answer_and_its_checks_are_billed() -> None:
+    sure = scripted_pool(cheap=checked("CORRECT"), dear="ANSWER: 5")
+    doubting = scripted_pool(cheap=checked("WRONG"), dear="ANSWER: 5")
+    system = cascade_system(VERIFIER, workers=["cheap", "dear"])
+    accepted, refused = ask(system, sure.pool, SUM), ask(system, doubting.pool, SUM)
+    assert (accepted.text, sure.asked, accepted.depth) == ("ANSWER: 4", ["cheap"] * 3, 2)
+    assert [role for role, _ in sure.heard[1].turns] == ["user", "assistant", "user"]
+    assert (refused.text, doubting.asked) == ("ANSWER: 5", ["cheap"] * 3 + ["dear"])
+
+
+def test_a_check_without_a_verdict_agrees_by_giving_the_same_answer() -> None:
+    assert correct("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
+    assert not correct("integer", "ANSWER: 4", "ANSWER: 5")
+    assert not correct("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
+    assert not correct("integer", "no idea", "no idea")
+
+
+def test_replies_without_an_answer_have_no_confidence() -> None:
+    assert agreement("integer", ["no idea"] * 3).confidence == 0
+
+
+def test_an_untrained_cascade_in_a_pool_without_prices_takes_pool_order() -> None:
+    rig = scripted_pool(a=unsure, b=unsure, c=unsure, d=unsure, e="ANSWER: 5")
+    answer = ask(cascade_system(AGREE), rig.pool, SUM)
+    assert (list(dict.fromkeys(rig.asked)), answer.text) == (list(spread("abcde")), "ANSWER: 5")
+
+
+@pytest.mark.parametrize(
+    ("scorer", "samples", "threshold", "said"),
+    [
+        ("taste", 3, 0.5, "scorer is one of agreement, verifier, logistic"),
+        ("agreement", 0, 0.5, "samples of at least 1"),
+        ("agreement", 3, 1.5, "between 0 and 1, not at 1.5"),
+        ("logistic", 1, 0.5, "logistic scorer must be trained"),
+    ],
+)
+def test_a_cascade_that_cannot_be_is_refused_when_it_is_made(
+    scorer: str, samples: int, threshold: float, said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        cascade(scorer=scorer, samples=samples, threshold=threshold)
+
+
+def test_the_manifest_says_how_many_calls_each_scorer_makes() -> None:
+    assert CASCADE.expected is not None
+    assert CASCADE.expected(8, {}) == (3, 9)
+    assert CASCADE.expected(2, {}) == (3, 6)
+    assert CASCADE.expected(8, {"scorer": "verifier", "samples": 2}) == (3, 7)
+    assert CASCADE.expected(8, {"scorer": "verifier", "samples": 2, "learned": "x"}) == (1, 7)
+    assert CASCADE.expected(8, {"workers": ["a", "b"]}) == (3, 6)
+
+
+# --- learning ---------------------------------------------------------------------------------
+
+
+def test_the_best_chain_keeps_the_cheap_worker_where_it_is_sure_and_right() -> None:
+    tries = Tries(
+        values=np.array([[1, 1], [1, 1], [0, 1], [0, 1.0]]),
+        confidences=np.array([[1, 1], [0.9, 1], [0.4, 1], [0.2, 1]]),
+        costs=np.array([[1, 10.0]] * 4),
+        last_share=1.0,
+    )
+    found = best(chains(tries, (0.3, 0.6, 1.0)))
+    assert (found.order, found.thresholds) == ((0, 1), (0.6,))
+    assert (found.value, found.cost) == (1.0, (1 + 1 + 11 + 11) / 4)
+
+
+def half(heard: Heard) -> str:
+    """Be sure and right on even questions, unsure on odd ones."""
+    number = int(heard.messages[0].text.split()[2])
+    return f"ANSWER: {number + 1 if number % 2 == 0 else heard.occurrence + 100}"
+
+
+def right(heard: Heard) -> str:
+    return f"ANSWER: {int(heard.messages[0].text.split()[2]) + 1}"
+
+
+def lesson(calls: int) -> tuple[Task, dict[str, str]]:
+    questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(8))
+    targets = {f"q-{at}": f": {at + 1}" for at in range(8)}
+    return Task(questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)), targets
+
+
+def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
+    tmp_path: Path,
+) -> None:
+    task, targets = lesson(calls=60)
+    rig = scripted_pool(poor="ANSWER: 77", half=half, right=right)
+    explorer = CascadeExplorer(Scoring("verifier", 1))
+    done = explored(explorer, task, targets, rig.again)
+    learned = explorer.learnt(task, done)
+    assert learned.about.calls == len(rig.heard) == 48
+    assert (learned.about.settings or {})["train_accuracy"] == 1.0
+    write_learned(learned, tmp_path / "cascade.npz")
+    path = str(tmp_path / "cascade.npz")
+    system = system_of(lambda: cascade(learned=path, scorer="verifier", samples=1))
+    assert (
+        ask(system, rig.again(), Question("new", "What is 9 + 1?", "integer")).text == "ANSWER: 10"
+    )
+    with pytest.raises(UserError, match="scorer 'verifier' and samples 1: give the same"):
+        cascade(learned=path)
+
+
+def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> None:
+    task, targets = lesson(calls=24)
+    rig = scripted_pool(poor="I do not know.", half=half, right=right)
+    explorer = CascadeExplorer(Scoring("logistic", 1))
+    learned = explorer.learnt(task, explored(explorer, task, targets, rig.again))
+    assert learned.arrays["weights"].shape == (3, FEATURES)
+    assert len(rig.heard) == 24
+    write_learned(learned, tmp_path / "cascade.npz")
+    path = str(tmp_path / "cascade.npz")
+    system = system_of(lambda: cascade(learned=path, scorer="logistic", samples=1))
+    assert (
+        ask(system, rig.again(), Question("new", "What is 9 + 1?", "integer")).text == "ANSWER: 10"
+    )
+
+
+def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
+    rows = np.array([features(SUM, f"ANSWER: {at}") for at in range(5)])
+    weights = fitted(rows, np.ones(5))
+    assert np.isfinite(weights).all()
+    assert (logistic(rows @ weights) > 0.5).all()
+
+
+def test_nothing_is_learnt_from_questions_that_some_worker_was_not_graded_on() -> None:
+    task, _ = lesson(calls=60)
+    with pytest.raises(UserError, match="no train question was answered by all workers"):
+        CascadeExplorer().learnt(task, [[]])

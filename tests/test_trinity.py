@@ -1,0 +1,186 @@
+"""TRINITY's loop and its head, random and evolved, on scripted workers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted import Heard, scripted_pool
+from trying import ask, explored
+
+from baselines.calling.coordinator import HashEncoder, encoder, head_policy, size, transcript
+from baselines.calling.trinity import trinity, trinity_system
+from baselines.calling.trinity_training import (
+    TrinityExplorer,
+    evolved,
+    fitness_of,
+    population,
+)
+from baselines.calling.turns import (
+    PROMPTS,
+    RANDOM_TRINITY,
+    Policy,
+    Role,
+    Turn,
+    accepted,
+    random_trinity_system,
+    turns_system,
+)
+from harness.errors import UserError
+from harness.exploring import Task, Tried
+from harness.learned import read_learned, write_learned
+from harness.pool import Pool
+from harness.records import Answer, Question
+
+SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
+THINK, WORK, CHECK = "thinker", "worker", "verifier"
+
+
+def led(*moves: tuple[int, Role], **replies: str) -> tuple[Answer, list[Heard]]:
+    """Run the loop along given moves."""
+    rig = scripted_pool(seed=0, **replies)
+
+    def policy_of(question: Question, pool: Pool) -> Policy:
+        def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
+            return moves[len(turns)]
+
+        return choose
+
+    return ask(turns_system(policy_of, len(moves)), rig.pool, SUM), rig.heard
+
+
+# --- the loop ---------------------------------------------------------------------------------
+
+
+def test_the_loop_ends_at_the_first_accept_and_answers_with_the_latest_work() -> None:
+    answer, heard = led(
+        (0, THINK), (1, WORK), (2, CHECK), (1, WORK), a="Add.", b="ANSWER: 4", c="VERDICT: ACCEPT"
+    )
+    assert (answer.text, len(heard), answer.depth) == ("ANSWER: 4", 3, 3)
+    assert answer.noted == {"roles": [THINK, WORK, CHECK], "accepted": True}
+
+
+def test_every_turn_sees_all_earlier_turns_and_its_own_role() -> None:
+    _, heard = led((0, THINK), (1, WORK), (0, CHECK), a="Add. VERDICT: REVISE", b="ANSWER: 4")
+    assert [role for role, _ in heard[2].turns] == ["user", "assistant"] * 2 + ["user"]
+    told = zip(heard, PROMPTS.values(), strict=True)
+    assert all(one.last.endswith(said) for one, said in told)
+    assert heard[2].messages[0].text.startswith(SUM.text)
+
+
+def test_without_an_accept_the_loop_ends_at_its_last_turn() -> None:
+    answer, heard = led((0, WORK), (1, CHECK), (0, THINK), a="ANSWER: 4", b="VERDICT: REVISE")
+    assert (answer.text, len(heard), answer.noted["accepted"]) == ("ANSWER: 4", 3, False)
+
+
+def test_where_nobody_was_the_worker_the_last_reply_is_the_answer() -> None:
+    answer, _ = led((0, THINK), (1, CHECK), a="Add.", b="ANSWER: 4 VERDICT: ACCEPT")
+    assert answer.text == "ANSWER: 4 VERDICT: ACCEPT"
+
+
+def test_a_verdict_counts_for_work_only_and_agreement_stands_for_a_verdict() -> None:
+    work, same = Turn("a", "worker", "ANSWER: 4"), Turn("b", "verifier", "It is so. ANSWER: 4")
+    other = Turn("b", "verifier", "ANSWER: 5")
+    assert not accepted("integer", [Turn("b", "verifier", "VERDICT: ACCEPT")])
+    assert accepted("integer", [work, same])
+    assert not accepted("integer", [work, other])
+    assert not accepted("integer", [work, Turn("b", "verifier", "ANSWER: 4 VERDICT: REVISE")])
+    assert not accepted("integer", [work, same, Turn("a", "thinker", "Hm.")])
+    assert not accepted("integer", [])
+
+
+def test_random_trinity_repeats_itself_by_seed_and_epoch_and_keeps_to_its_manifest() -> None:
+    rig = scripted_pool(a="ANSWER: 4", b="ANSWER: 5", c="VERDICT: ACCEPT")
+    roles: list[str] = []
+    for at in range(40):
+        question = Question(f"q-{at}", f"What is {at} + 1?", "integer")
+        answers = [ask(random_trinity_system(3), rig.again(), question) for _ in range(2)]
+        assert answers[0].plan == answers[1].plan
+        assert RANDOM_TRINITY.expected is not None
+        least, most = RANDOM_TRINITY.expected(3, {})
+        assert least <= len(answers[0].replies) <= most
+        roles += answers[0].noted["roles"]
+    assert set(roles) == {THINK, WORK, CHECK}
+    with pytest.raises(UserError, match="turns of at least 1"):
+        random_trinity_system(turns=0)
+
+
+# --- the head ---------------------------------------------------------------------------------
+
+
+def test_a_head_of_zeros_takes_the_first_worker_and_role() -> None:
+    encode = HashEncoder()
+    policy = head_policy(np.zeros(size(4, encode.dims)), 4, encode)
+    assert policy(SUM, []) == (0, "thinker")
+
+
+def test_a_head_can_tell_turns_apart() -> None:
+    encode = HashEncoder()
+    first, second = encode(SUM, []), encode(SUM, [Turn("a", "worker", "ANSWER: 4")])
+    assert len(first) == len(second) == encode.dims
+    assert not np.array_equal(first, second)
+
+
+def test_unknown_features_are_refused() -> None:
+    with pytest.raises(UserError, match="'hash' or 'hf:PATH' of a local model"):
+        encoder("bert")
+
+
+def test_what_a_model_reads_names_turns_and_their_roles() -> None:
+    said = transcript(SUM, [Turn("sage", "thinker", "Add.")])
+    assert said == "What is 2 + 2?\n\n[thinker, sage]\nAdd."
+
+
+# --- evolving ---------------------------------------------------------------------------------
+
+
+def test_a_generation_follows_from_the_seed_and_the_fitness_before_it() -> None:
+    dims = 12
+    assert population(dims) == 12
+    first, start = evolved(dims, 7, [])
+    again, _ = evolved(dims, 7, [])
+    other, _ = evolved(dims, 8, [])
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert not start.any()
+    rewarded = [float(one[0] > 0) for one in first]
+    _, mean = evolved(dims, 7, [rewarded])
+    assert mean[0] > 0
+
+
+def test_a_candidate_without_grades_gets_the_usual_one() -> None:
+    tries = [Tried("q", 1, 1.0, 2, None, ""), Tried("q", 2, None, 2, None, "")]
+    tries += [Tried("r", 1, 0.0, 2, None, ""), Tried("r", 3, 1.0, 2, None, "")]
+    assert fitness_of(tries, 4) == [0.5, 0.666667, 1.0, 0.666667]
+    assert fitness_of([], 2) == [0.0, 0.0]
+
+
+def lesson(calls: int) -> tuple[Task, dict[str, str]]:
+    questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(9))
+    return Task(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
+        (one.id for one in questions), "ANSWER: right"
+    )
+
+
+def test_trinity_learns_within_its_budget_whom_to_ask_and_runs_as_learnt(tmp_path: Path) -> None:
+    task, targets = lesson(calls=2500)
+    rig = scripted_pool(bad="ANSWER: 77", good="ANSWER: right")
+    explorer = TrinityExplorer()
+    done = explored(explorer, task, targets, rig.again)
+    learned = explorer.learnt(task, done)
+    assert 0 < learned.about.calls == len(rig.heard) <= task.calls
+    assert len(done) >= 3
+    assert len({one.question for one in done[0]} | {one.question for one in done[1]}) > 7
+    write_learned(learned, tmp_path / "trinity.npz")
+    system = trinity_system(read_learned(str(tmp_path / "trinity.npz"), "trinity"))
+    right = [ask(system, rig.again(), one).text == "ANSWER: right" for one in task.questions]
+    assert sum(right) >= 8
+    turned = scripted_pool(good="ANSWER: right", bad="ANSWER: 77")
+    assert ask(system, turned.pool, task.questions[0]).text == "ANSWER: right"
+
+
+def test_an_untrained_trinity_and_a_budget_below_a_generation_are_refused() -> None:
+    with pytest.raises(UserError, match="trinity is not trained"):
+        trinity()
+    with pytest.raises(UserError, match=r"trinity needs at least \d+ worker calls .*--train-calls"):
+        TrinityExplorer().next_round(lesson(calls=30)[0], [])
