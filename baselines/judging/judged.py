@@ -29,6 +29,7 @@ from harness.errors import UserError
 from harness.matrix import Floats, Matrix
 
 BEST_SINGLE = "best-single"
+ORACLE = "oracle-router"
 STEPS = 25
 """Willingnesses in a sweep, from a tenth of the cheapest query to a thousand times the dearest."""
 Kind = Literal["router", "anchor", "single"]
@@ -179,7 +180,7 @@ def _rows(exam: Matrix, at: Mapping[str, Chosen], routers: Sequence[str]) -> Ite
         "chosen on the questions it is judged on",
     )
     knows = oracle(exam)
-    yield Judged("oracle-router", "anchor", taken(exam, knows), knows, "looks at every verdict")
+    yield Judged(ORACLE, "anchor", taken(exam, knows), knows, "looks at every verdict")
     for worker, name in enumerate(exam.workers):
         always = np.full(len(exam.questions), worker)
         yield Judged(f"single:{name}", "single", taken(exam, always), always)

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness import arguments, learning_arguments, money_arguments
-from harness.cli import auditing, grading, integrity, ledgering, money, running, showing
+from harness import arguments, learning_arguments, money_arguments, route_arguments
+from harness.cli import auditing, grading, integrity, ledgering, money, routing, running, showing
 from harness.errors import PodiumError
 
 
@@ -45,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("demo", running.demo_command, arguments.demo_arguments),
         ("run", running.run_command, learning_arguments.run_arguments),
         ("report", running.report_command, arguments.report_arguments),
+        ("route", routing.route_command, route_arguments.route_arguments),
         ("record", running.record_command, arguments.record_arguments),
         ("grade", grading.grade_command, arguments.grade_arguments),
         ("redact", grading.redact_command, arguments.redact_arguments),
