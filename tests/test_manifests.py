@@ -1,0 +1,230 @@
+"""What systems say of themselves, held against what they do on the practice suites."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baselines
+import conductor
+from harness.audit import audit
+from harness.cli import main
+from harness.cli.parts import catalogue, controls
+from harness.compose import Request
+from harness.logs import RunFacts, find_logs, read_log, run_facts
+from harness.run import run
+from harness.sittings import read_sittings
+from harness.system import Manifest
+from reports.row import Row
+from reports.tables import build_rows
+
+SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
+ALONE = [
+    name
+    for name, one in SYSTEMS.items()
+    if not one.learns and not one.needs - {"conductor"} and one.group != "frameworks"
+    if name != "single:<worker>"
+]
+"""Systems that any practice suite can be sat by, without an extra's help or a train split."""
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_manifest_says_where_its_system_is_from_and_where_it_deviates(name: str) -> None:
+    manifest = SYSTEMS[name]
+    assert manifest.name == name
+    assert all((manifest.source, manifest.summary, manifest.calls))
+    assert manifest.summary.endswith(".")
+    assert len(set(manifest.deviations)) == len(manifest.deviations)
+    for said in (*manifest.deviations, *manifest.on_label.values()):
+        assert said == said.strip()
+        assert 10 < len(said) < 200
+        assert not said.endswith(".")
+        assert "\n" not in said
+    assert all(prompt.strip() for prompt in manifest.prompts)
+    assert bool(manifest.modules) <= bool(manifest.extra)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_manifests_solver_exists_and_takes_the_arguments_it_speaks_of(name: str) -> None:
+    manifest, parts = SYSTEMS[name], catalogue()
+    taken = parts.parameters(manifest.solver)
+    assert "pool" in taken
+    assert manifest.k in {"", *taken}
+    assert "worker" in taken or not manifest.on_best
+    assert {"learned", "sha256"} <= set(taken) or not manifest.learns
+
+
+@pytest.mark.parametrize("name", [name for name, one in SYSTEMS.items() if one.expected])
+def test_expected_calls_are_a_range_and_follow_the_number_behind_the_at_sign(name: str) -> None:
+    manifest = SYSTEMS[name]
+    assert manifest.expected is not None
+    for workers in (1, 2, 7):
+        least, most = manifest.expected(workers, {})
+        assert 0 <= least <= most
+        if manifest.k and manifest.calls.startswith(manifest.k):
+            assert manifest.expected(workers, {manifest.k: 9})[1] >= 9
+
+
+def test_the_papers_mixture_makes_eight_calls_with_its_seven_workers() -> None:
+    expected = SYSTEMS["moa-paper"].expected
+    assert expected is not None
+    assert expected(7, {}) == (8, 8)
+
+
+def test_expected_calls_of_a_mixture_follow_its_arguments() -> None:
+    expected = SYSTEMS["moa-3"].expected
+    assert expected is not None
+    assert expected(7, {}) == (15, 15)
+    assert expected(7, {"layers": 4, "proposers": ["a", "b"]}) == (7, 7)
+    assert expected(7, {"proposers": "a"}) == (3, 3)
+
+
+def test_the_prompt_digest_changes_when_a_word_of_a_prompt_does() -> None:
+    digests = {one.prompt_sha256 for one in SYSTEMS.values() if one.prompts}
+    for manifest in SYSTEMS.values():
+        assert bool(manifest.prompt_sha256) == bool(manifest.prompts)
+        for at, prompt in enumerate(manifest.prompts):
+            changed = (*manifest.prompts[:at], f"{prompt}!", *manifest.prompts[at + 1 :])
+            assert replace(manifest, prompts=changed).prompt_sha256 not in digests
+
+
+def test_where_prompts_are_cut_is_part_of_their_digest() -> None:
+    one: dict[str, Any] = {"name": "n", "solver": "s", "summary": "S.", "source": "p", "calls": "1"}
+    whole, cut = Manifest(**one, prompts=("ab", "c")), Manifest(**one, prompts=("a", "bc"))
+    assert whole.prompt_sha256 != cut.prompt_sha256
+
+
+@pytest.fixture(scope="module")
+def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the logs of every system that needs no training, on two questions each."""
+    home = tmp_path_factory.mktemp("manifests")
+    request = Request(
+        suites=("practice-integer",),
+        systems=("single:sage", "self-consistency@2", *ALONE),
+        pool="rehearsal",
+        log_dir=home / "run",
+        limit=2,
+        selection_limit=1,
+        display="none",
+    )
+    outcome = run(request, catalogue(), controls())
+    assert outcome.finished, outcome.trouble
+    return home / "run"
+
+
+@pytest.fixture(scope="module")
+def rows(sat: Path) -> dict[str, Row]:
+    """Return the rows of those logs, by system."""
+    sittings, _ = read_sittings([sat])
+    return {row.system: row for row in build_rows(sittings)}
+
+
+def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, Row]) -> None:
+    assert {*ALONE, "single:sage", "self-consistency@2"} == rows.keys()
+    for name, row in rows.items():
+        manifest = SYSTEMS["single:<worker>" if ":" in name else name.partition("@")[0]]
+        assert manifest.expected is not None or not row.calls_expected
+        if row.calls_expected:
+            least, _, most = row.calls_expected.partition("-")
+            assert row.calls_min is not None
+            assert row.calls_max is not None
+            assert int(least) <= row.calls_min <= row.calls_max <= int(most or least), name
+        assert (row.source, row.prompt_sha256) == (manifest.source, manifest.prompt_sha256)
+        assert row.deviations.count("; ") == max(len(manifest.deviations) - 1, 0)
+
+
+def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, Row]) -> None:
+    assert rows["self-consistency"].calls_expected == "5"
+    assert rows["self-consistency@2"].calls_expected == "2"
+
+
+def test_the_audit_finds_the_promises_kept(sat: Path) -> None:
+    (verdict,) = [one for one in audit(sat).verdicts if one.invariant == "I7"]
+    assert (verdict.status, list(verdict.faults)) == ("pass", [])
+
+
+def test_a_log_repeats_its_systems_manifest_and_keeps_deviations_out_of_its_notes(
+    sat: Path,
+) -> None:
+    found: dict[str, RunFacts] = {}
+    for path in find_logs([sat]):
+        log = read_log(path)
+        facts = run_facts(log, path) if log else None
+        if facts and facts.purpose == "eval":
+            found[facts.system] = facts
+    mixture = found["moa-lite"]
+    assert mixture.calls_expected == (9, 9)
+    assert mixture.deviations == SYSTEMS["moa-lite"].deviations
+    assert not {*mixture.deviations} & {*mixture.notes}
+
+
+def test_an_unreadable_choice_is_counted_below_the_table(rows: dict[str, Row]) -> None:
+    assert "2 of 2 answers: a judge's choice could not be read" in rows["best-of-n"].notes
+
+
+def test_the_table_holds_calls_against_manifests_and_lists_deviations(
+    sat: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(sat), "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "table.md").read_text()
+    assert "| `moa-paper` (rehearsal) | 9 | 9 | 9 | 9.00 |" in text
+    (line,) = [one for one in text.splitlines() if one.startswith("| `debate` | Du et al.")]
+    assert "the prompt is in our own words" in line
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_all_of_a_manifest_can_be_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["systems", name]) == 0
+    said, manifest = capsys.readouterr().out, SYSTEMS[name]
+    flat = " ".join(said.split())
+    for part in (manifest.source, manifest.solver, manifest.calls, *manifest.deviations):
+        assert " ".join(part.split()) in flat
+    assert (manifest.prompt_sha256 or "none of its own") in flat
+    assert max(len(line) for line in said.splitlines()) <= 100
+
+
+def test_systems_are_listed_a_line_each_under_their_kind(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["systems"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    starts = [line.split()[0] for line in lines if line.strip()]
+    assert [starts.count(name) for name in SYSTEMS] == [1] * len(SYSTEMS)
+    headings = [line for line in lines if line and not line.startswith(" ")]
+    assert headings == [
+        one for one in ("contestants", "routers", "controls", "frameworks") if one in headings
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param("self-consistency@0", "whole number from 1 on", id="k"),
+        pytest.param("oracle@3", "takes no number", id="no-k"),
+        pytest.param("moa", "There is no system 'moa'; known systems:", id="old-name"),
+        pytest.param("single:nobody", "nobody", id="worker"),
+        pytest.param("retry", "'practice-integer' shows none", id="public-tests"),
+    ],
+)
+def test_a_system_that_cannot_run_is_refused_in_a_sentence_and_nothing_is_written(
+    words: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir = tmp_path / "run"
+    asked = ["run", "--suite", "practice-integer", "--pool", "rehearsal", "--system", words]
+    assert main([*asked, "--log-dir", str(log_dir)]) != 0
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
+    assert not log_dir.exists()
+
+
+def test_a_directory_with_a_system_nobody_knows_is_left_as_it_is(
+    sat: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = (sat / "experiment.json").read_text().replace('"moa-3"', '"moa"')
+    (tmp_path / "experiment.json").write_text(stored)
+    asked = ["run", "--suite", "practice-integer", "--pool", "rehearsal", "--system", "debate"]
+    assert main([*asked, "--log-dir", str(tmp_path)]) != 0
+    assert "rows of 'moa', a system that this version does not know" in capsys.readouterr().err
+    assert (tmp_path / "experiment.json").read_text() == stored
