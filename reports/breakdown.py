@@ -6,10 +6,14 @@ from itertools import groupby
 
 from harness.ledger import GROUPINGS, Attempt
 from harness.sittings import Sitting
+from reports.derived import derived_rows
+from reports.field import Field, field_of
 from reports.intervals import Values, accuracy, accuracy_interval
 from reports.pass_at import pass_at
 from reports.reference import graded_values
-from reports.tables import Row, pair_rows
+from reports.row import Row
+from reports.tables import pair_rows
+from reports.wanted import EVERYTHING, Wanted
 
 PASS_AT = "pass@k"
 RANKS = ("easy", "medium", "hard")
@@ -40,6 +44,10 @@ class Comparison:
     rows: tuple[Row, ...]
     parts: tuple[Part, ...]
     """In the order of the rows."""
+    fields: tuple[Field, ...] = ()
+    """Block by block, in the order of the rows: what holds for all its rows together."""
+    derived: tuple[Row, ...] = ()
+    """Rows made from the logs of others, block by block."""
 
     def blocks(self, rows: Sequence[Row]) -> list[tuple[str, list[Part]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""
@@ -49,11 +57,16 @@ class Comparison:
         return [(name, parts) for name, parts in found if parts]
 
 
-def compare(sittings: Sequence[Sitting]) -> Comparison:
+def compare(sittings: Sequence[Sitting], wanted: Wanted = EVERYTHING) -> Comparison:
     """Return rows and parts; UserError when the rows are no comparison."""
-    pairs = pair_rows(sittings)
-    parts = [part for row, sitting in pairs for part in parts_of(row, sitting)]
-    return Comparison(tuple(row for row, _ in pairs), tuple(parts))
+    blocks = pair_rows(sittings, wanted)
+    pairs = [pair for block in blocks for pair in block]
+    return Comparison(
+        rows=tuple(row for row, _ in pairs),
+        parts=tuple(part for row, sitting in pairs for part in parts_of(row, sitting)),
+        fields=tuple(map(field_of, blocks)),
+        derived=tuple(row for block in blocks for row in derived_rows(block, wanted)),
+    )
 
 
 def parts_of(row: Row, sitting: Sitting) -> list[Part]:

@@ -32,6 +32,7 @@ class Arrays:
     plain: NDArray[np.bool_]
     """(systems,): False for what looks at targets or was chosen in hindsight; it is on no
     frontier."""
+    questions: tuple[str, ...] = ()
     topics: tuple[Hashable, ...] = ()
     """Of each question; empty where there are none."""
 
@@ -50,7 +51,7 @@ def arrays_of(group: Sequence[Sitting]) -> Arrays:
         _fill(tokens[:, at], asked, [one.tokens_out for one in totals])
     plain = [one.facts.reference_allowed and not one.facts.uses_targets for one in group]
     named = tuple(topics[question] for question in places)
-    return Arrays(scores, usd, tokens, np.array(plain), named)
+    return Arrays(scores, usd, tokens, np.array(plain), tuple(places), named)
 
 
 def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | None]) -> None:

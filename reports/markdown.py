@@ -10,11 +10,10 @@ from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
-from reports.blocks import NONE, blocks_of, put, reference_of_block, short
+from reports.blocks import blocks_of, put, reference_of_block, short
 from reports.boxes import apart, boxes_of, packages
 from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.money import dollars, paid_cell
-from reports.reference import rule_of
 from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.row import Row
 from reports.systems import calls_table, systems_table
@@ -108,7 +107,8 @@ def _table(lines: Sequence[Sequence[str]]) -> str:
 def _head(block: Sequence[Row]) -> str:
     """Return what the rows of a block share, and the rule that made their reference."""
     one, reference = block[0], reference_of_block(block)
-    why = "" if reference == NONE else f" ({rule_of(reference)})"
+    rule = next((row.reference_rule for row in block if row.reference), "")
+    why = f" ({rule})" if rule else ""
     pool = short(one.pool, one.pool_sha256)
     book = f"{short(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
     shared = f"**{one.label}**{put(one.prompt)}, pool {pool}, price book {book} seed {one.seed}"

@@ -26,13 +26,17 @@ def graded_values(sitting: Sitting) -> Values:
     return values
 
 
-def reference_of(sittings: Sequence[Sitting]) -> Sitting | None:
+def reference_of(sittings: Sequence[Sitting], vs: str | None = None) -> Sitting | None:
     """Return what the others are compared with; None when no single worker was graded.
 
-    It is `best-single` as chosen on the train split, else the `single:` worker that comes first in
-    the pool's order. Both stand before the run: a reference picked by its result would be a choice
-    in hindsight. Two sittings of one system are told apart by arguments, then by age.
+    It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
+    the train split, else the `single:` worker that comes first in the pool's order. Both stand
+    before the run: a reference picked by its result would be a choice in hindsight. Two sittings of
+    one system are told apart by arguments, then by age.
     """
+    if vs is not None:
+        named = [sitting for sitting in sittings if sitting.facts.system == vs]
+        return min(named, key=_age, default=None)
     able = [sitting for sitting in sittings if _may_be_reference(sitting)]
     return min(able, key=_place, default=None)
 
@@ -56,9 +60,12 @@ def _singles(sitting: Sitting) -> list[str]:
 
 def _place(sitting: Sitting) -> tuple[int, str, str]:
     """Return where a sitting stands in the queue for the reference."""
-    facts = sitting.facts
     queue = [BEST_SINGLE, *_singles(sitting)]
-    return (queue.index(facts.system), json.dumps(facts.args, sort_keys=True), sitting.logs[-1])
+    return (queue.index(sitting.facts.system), *_age(sitting))
+
+
+def _age(sitting: Sitting) -> tuple[str, str]:
+    return (json.dumps(sitting.facts.args, sort_keys=True), sitting.logs[-1])
 
 
 def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:

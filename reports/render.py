@@ -34,6 +34,15 @@ def usd(value: Decimal | None) -> str:
     return f"{value:.{places}f}"
 
 
+def usd_about(value: float | None) -> str:
+    """Return estimated dollars with three significant digits, which are no sum that was billed.
+
+    >>> usd_about(0.0024349), usd_about(1234.5)
+    ('0.00243', '1234.50')
+    """
+    return UNKNOWN if value is None else usd(Decimal(repr(value)))
+
+
 def count(value: float | None, places: int = 0) -> str:
     """Return a mean count with thousands separated."""
     return UNKNOWN if value is None else f"{value:,.{places}f}"

@@ -113,6 +113,53 @@ class Row:
     """The same by the manifest: `8`, or `1-5`; empty where nothing was promised."""
     prompt_sha256: str = ""
     """Of the system's own prompts, all of them."""
+    se: float | None = None
+    """Standard error of the accuracy: sd of the questions' means over sqrt(questions)."""
+    se_clustered: float | None = None
+    """The same with the questions of one topic taken together (CR1); a sensitivity check."""
+    paired_bca_low: float | None = None
+    """BCa bootstrap interval of `paired_diff`, 10,000 resamples of questions."""
+    paired_bca_high: float | None = None
+    p_value: float | None = None
+    """Two-sided, of the difference to the reference."""
+    p_holm: float | None = None
+    """Adjusted for all comparisons with the same reference; what the verdict goes by."""
+    test: str = ""
+    """`mcnemar` (exact, single binary draws) or `sign-flip` (averages of several epochs)."""
+    n_paired: int | None = None
+    """Questions that both were graded on; on how many of them it is better, and worse."""
+    n_better: int | None = None
+    n_worse: int | None = None
+    correlation: float | None = None
+    """Of the two systems' question means."""
+    usd_low: float | None = None
+    """BCa bootstrap interval of `usd_per_query`, over questions."""
+    usd_high: float | None = None
+    usd_median: float | None = None
+    """Over questions."""
+    usd_p95: float | None = None
+    usd_ratio: float | None = None
+    """Dollars over the reference's, with its paired BCa interval."""
+    usd_ratio_low: float | None = None
+    usd_ratio_high: float | None = None
+    usd_per_correct: float | None = None
+    """All dollars over all right answers."""
+    tokens_per_correct: float | None = None
+    """All output tokens over all right answers."""
+    cost_of_pass: float | None = None
+    """Mean of E[cost] / P(right) over the questions that were ever answered right."""
+    share_infinite: float | None = None
+    """Share of questions never answered right: there the cost of a pass is infinite."""
+    pareto_probability: float | None = None
+    """How often it is on the frontier of accuracy and dollars when questions are resampled."""
+    maj_k: int | None = None
+    """Tries in `maj_accuracy`: all epochs, or as `--maj` says."""
+    maj_accuracy: float | None = None
+    """Accuracy of the answer that most of `maj_k` tries give, drawn without replacement."""
+    reference_rule: str = ""
+    """Why the reference is the reference."""
+    derived: str = ""
+    """How the row was made from the logs of others; empty for a system that sat the exam."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))

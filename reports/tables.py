@@ -8,7 +8,9 @@ from harness.logs import RunFacts
 from harness.records import GRADER
 from harness.sittings import Sitting
 from harness.totals import SystemTotals, system_totals
-from reports.intervals import accuracy, accuracy_interval, difference
+from reports.intervals import Difference, accuracy, accuracy_interval, adjusted, difference
+from reports.joint import arrays_of, columns_of
+from reports.majority import majority_columns
 from reports.money import money_columns
 from reports.notes import arguments_of, notes_of
 from reports.pass_at import PassAt, pass_at
@@ -18,47 +20,89 @@ from reports.reference import (
     group_of,
     reference_of,
     refuse_mixed_versions,
+    rule_of,
 )
 from reports.row import COLUMNS, Row, block_of
 from reports.systems import manifest_columns
 from reports.two_verdicts import rule_columns, two_verdicts
+from reports.wanted import (
+    EVERYTHING,
+    NAMED,
+    Wanted,
+    cut,
+    first_epochs,
+    refuse_mixed_epochs,
+    refuse_too_many_tries,
+    refuse_unknown,
+)
 
 __all__ = ["COLUMNS", "Row", "block_of", "build_rows", "pair_rows"]
 
 
-def build_rows(sittings: Sequence[Sitting]) -> tuple[Row, ...]:
+Pair = tuple[Row, Sitting]
+"""A row and what it is made from."""
+
+
+def build_rows(sittings: Sequence[Sitting], wanted: Wanted = EVERYTHING) -> tuple[Row, ...]:
     """Return the rows of a report, sorted as tables show them; raises as `pair_rows` does."""
-    return tuple(row for row, _ in pair_rows(sittings))
+    return tuple(row for block in pair_rows(sittings, wanted) for row, _ in block)
 
 
-def pair_rows(sittings: Sequence[Sitting]) -> tuple[tuple[Row, Sitting], ...]:
-    """Return the rows of a report with what each is made from.
+def pair_rows(
+    sittings: Sequence[Sitting], wanted: Wanted = EVERYTHING
+) -> tuple[tuple[Pair, ...], ...]:
+    """Return the rows of a report with what each is made from, block by block.
 
-    UserError when a suite is there in two versions or data revisions: such rows are no comparison.
+    UserError when rows are no comparison: a suite in two versions or data revisions, epochs that
+    differ within a block, a reference that is not there.
     """
     exams = [sitting for sitting in sittings if sitting.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
-    groups: dict[Group, list[Sitting]] = {}
-    for sitting in exams:
-        groups.setdefault(group_of(sitting), []).append(sitting)
-    pairs = [
-        pair for group in groups.values() for pair in zip(_compared(group), group, strict=True)
+    refuse_unknown(wanted.vs, exams)
+    refuse_too_many_tries(wanted.maj, exams)
+    kept = [first_epochs(sitting, wanted.epochs) for sitting in exams]
+    refuse_mixed_epochs(kept)
+    groups: dict[Group, list[tuple[Sitting, int]]] = {}
+    for sitting, whole in zip(kept, exams, strict=True):
+        groups.setdefault(group_of(sitting), []).append((sitting, whole.epochs))
+    blocks = [_block(group, wanted) for group in groups.values()]
+    return tuple(sorted(blocks, key=lambda block: _order(block[0][0])))
+
+
+def _block(group: Sequence[tuple[Sitting, int]], wanted: Wanted) -> tuple[Pair, ...]:
+    """Return the rows of one block, sorted; beside each sitting stand its epochs in all."""
+    sittings = [sitting for sitting, _ in group]
+    rows = [cut(row, epochs) for row, (_, epochs) in zip(
+        _compared(sittings, wanted), group, strict=True)]  # fmt: skip
+    return tuple(sorted(zip(rows, sittings, strict=True), key=lambda pair: _order(pair[0])))
+
+
+def _compared(group: Sequence[Sitting], wanted: Wanted) -> list[Row]:
+    reference = reference_of(group, wanted.vs)
+    place = next((at for at, sitting in enumerate(group) if sitting is reference), None)
+    columns = columns_of(arrays_of(group), place)
+    rows = [
+        replace(_row(sitting), **own, **majority_columns(sitting, wanted.maj))
+        for sitting, own in zip(group, columns, strict=True)
     ]
-    return tuple(sorted(pairs, key=lambda pair: _order(pair[0])))
-
-
-def _compared(group: Sequence[Sitting]) -> list[Row]:
-    reference = reference_of(group)
-    rows = [_row(sitting) for sitting in group]
     if reference is None:
         return rows
-    return [_against(row, sitting, reference) for row, sitting in zip(rows, group, strict=True)]
+    rule = NAMED if wanted.vs else rule_of(reference.facts.system)
+    values = graded_values(reference)
+    found = [
+        None if sitting is reference else difference(graded_values(sitting), values)
+        for sitting in group
+    ]
+    return [
+        replace(row, reference=reference.facts.system, reference_rule=rule, verdict="reference")
+        if sitting is reference
+        else against(row, one, (reference.facts.system, rule))
+        for row, sitting, one in zip(rows, group, adjusted(found), strict=True)
+    ]
 
 
-def _against(row: Row, sitting: Sitting, reference: Sitting) -> Row:
-    if sitting is reference:
-        return replace(row, reference=row.system, verdict="reference")
-    found = difference(graded_values(sitting), graded_values(reference))
+def against(row: Row, found: Difference | None, reference: tuple[str, str]) -> Row:
+    """Return a row with its columns on a reference (its name and rule); as it is without any."""
     if found is None:
         return row
     return replace(
@@ -67,8 +111,16 @@ def _against(row: Row, sitting: Sitting, reference: Sitting) -> Row:
         paired_low=found.interval.low if found.interval else None,
         paired_high=found.interval.high if found.interval else None,
         verdict=found.verdict,
-        reference=reference.facts.system,
+        reference=reference[0],
+        reference_rule=reference[1],
         min_detectable=found.detectable,
+        p_value=found.p_value,
+        p_holm=found.p_holm,
+        test=found.test,
+        n_paired=found.questions,
+        n_better=found.pairs.b,
+        n_worse=found.pairs.c,
+        correlation=found.pairs.correlation,
     )
 
 

@@ -51,10 +51,10 @@ def recorded_aime25() -> str:
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One experiment with its selection runs, as `podium run` leaves it."""
     home = tmp_path_factory.mktemp("experiment")
-    sit(home, "single:sage", crew=Crew(sage=right_up_to(4)), exam=EXAM)
-    sit(home, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=EXAM)
-    sit(home, "best-single", crew=Crew(sage=right_up_to(4)), exam=EXAM)
-    sit(home, "oracle", exam=EXAM, uses_targets=True)
+    sit(home, "single:sage", crew=Crew(sage=right_up_to(4)), exam=EXAM, epochs=2)
+    sit(home, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=EXAM, epochs=2)
+    sit(home, "best-single", crew=Crew(sage=right_up_to(4)), exam=EXAM, epochs=2)
+    sit(home, "oracle", exam=EXAM, uses_targets=True, epochs=2)
     flaky = Crew(sage=lambda heard: "broken" if "Say 2" in heard.last else number(heard))
     sit(home, "moa-lite", steps("clerk", "clerk", "sage"), flaky, exam=EXAM, epochs=2)
     sit(home / "selection", "single:sage", exam=EXAM, purpose="selection", split="train")

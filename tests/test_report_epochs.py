@@ -8,7 +8,11 @@ import pytest
 from reported import report, row_of, rows_of
 from runs import Crew, Exam, Heard, number, sit, steps, wrong
 
+from harness.errors import UserError
+from harness.sittings import read_sittings
 from reports.intervals import accuracy_interval
+from reports.tables import build_rows
+from reports.wanted import Wanted
 
 
 def unsure(heard: Heard) -> str:
@@ -41,11 +45,41 @@ def test_tables_say_avg_at_k_for_k_epochs(tmp_path: Path) -> None:
     assert "| reference | 4 | 16/16 | 0 |" in text
 
 
-def test_rows_with_other_epochs_are_told_apart(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage", epochs=4)
-    sit(tmp_path / "logs", "single:clerk", steps("clerk"))
-    said = "acc: the mean over epochs, clustered by question: single:clerk avg@1, single:sage avg@4"
-    assert said in report(tmp_path).text
+def test_rows_of_other_epochs_are_refused_and_compared_on_the_first_ones(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", exam=Exam(size=3), epochs=4, crew=Crew(sage=late))
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"), exam=Exam(size=3))
+    with pytest.raises(UserError, match=r"times: single:clerk 1, single:sage 4\.") as refused:
+        rows_of(tmp_path)
+    assert "the same command finishes it; else --epochs 1 compares the first" in str(refused.value)
+    sittings, _ = read_sittings([tmp_path / "logs"])
+    rows = build_rows(sittings, Wanted(epochs=1))
+    sage = row_of(rows, "single:sage")
+    assert (sage.epochs, sage.n_asked, sage.n_graded, sage.accuracy) == (1, 3, 3, 0.0)
+    assert (sage.usd_paid_low, row_of(rows, "single:clerk").n_asked) == (None, 3)
+    assert "the first epoch of 4; what was paid is of all, see the spend" in sage.notes
+    assert row_of(rows, "single:clerk").paired_diff == 1.0
+
+
+def late(heard: Heard) -> str:
+    """Know no answer in the first epoch and all of them after it."""
+    return wrong(heard) if heard.epoch == 1 else number(heard)
+
+
+@pytest.mark.parametrize("epochs", [0, 3])
+def test_more_epochs_than_there_are_cannot_be_chosen(tmp_path: Path, epochs: int) -> None:
+    sit(tmp_path / "logs", "single:sage", exam=Exam(size=2), epochs=2)
+    sittings, _ = read_sittings([tmp_path / "logs"])
+    with pytest.raises(UserError, match=f"--epochs {epochs}: single:sage on numbers has 2"):
+        build_rows(sittings, Wanted(epochs=epochs))
+
+
+def test_a_run_that_was_interrupted_while_it_raised_its_epochs_says_so(tmp_path: Path) -> None:
+    logs, exam = tmp_path / "logs", Exam(size=3)
+    sit(logs, "single:sage", exam=exam)
+    sit(logs, "single:clerk", steps("clerk"), exam=exam)
+    sit(logs, "single:sage", exam=exam, epochs=2)
+    with pytest.raises(UserError, match=r"single:clerk 1, single:sage 2\. Where a run raised"):
+        rows_of(tmp_path)
 
 
 def test_a_long_list_of_systems_is_wrapped_and_not_cut(tmp_path: Path) -> None:

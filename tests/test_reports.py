@@ -26,7 +26,11 @@ HEADER = (
     "prompt,"
     "order,usd_paid_low,usd_paid_high,n_unknown_billed,n_unpriced,usd_gpu_per_query,"
     "usd_scoring_per_query,price_book_date,price_evidence,deviations,source,calls_min,"
-    "calls_max,calls_expected,prompt_sha256"
+    "calls_max,calls_expected,prompt_sha256,"
+    "se,se_clustered,paired_bca_low,paired_bca_high,p_value,p_holm,test,n_paired,n_better,"
+    "n_worse,correlation,usd_low,usd_high,usd_median,usd_p95,usd_ratio,usd_ratio_low,"
+    "usd_ratio_high,usd_per_correct,tokens_per_correct,cost_of_pass,share_infinite,"
+    "pareto_probability,maj_k,maj_accuracy,reference_rule,derived"
 )
 
 

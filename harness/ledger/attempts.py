@@ -16,6 +16,7 @@ from harness.errors import UserError
 from harness.ledger.events import CallEvent, events_of, lost_in, solver_seconds
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.ledger.tally import Kind, Money, QueryTotals, Tallies, Tally, priced, query_totals
+from harness.ledger.votes import vote
 from harness.logs import RunFacts, facts_in
 from harness.prices import Book, book_from_json
 from harness.prices.pricing import Price, Service
@@ -55,6 +56,9 @@ class Attempt:
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
     """True when the question is known to be faulty."""
+    vote: str | None = None
+    """Digest of the answer that was found, the same for what means the same in another order of
+    options; None where none was. For counting votes alone: it shows no text."""
     fallback: str = ""
     """What its system noted of falling back: a sentence of our own."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -198,6 +202,7 @@ def _attempt(entry: Entry, totals: QueryTotals) -> Attempt:
         official=None if found.get("official") is None else float(found["official"]),
         fragile=bool(found.get("fragile")),
         erratum=bool(found.get("errata")),
+        vote=vote(metadata, score.get("answer")),
         fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),
         groups=_groups(metadata, found),
     )
