@@ -16,6 +16,7 @@ from baselines import (
     best_of_n,
     by_tests,
     calling,
+    compute_matched,
     debate,
     mixture,
     oracle,
@@ -28,6 +29,7 @@ from baselines import (
     template_router,
     tree_search,
 )
+from baselines.frameworks.crewai_system import CREWAI
 from baselines.frameworks.systems import FRAMEWORKS
 from baselines.routing import manifests as routing
 from harness.system import Manifest
@@ -57,8 +59,11 @@ SYSTEMS: Mapping[str, Manifest] = {
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,
         template_router.TEMPLATE_ROUTER,
+        compute_matched.COMPUTE_MATCHED_USD,
+        compute_matched.COMPUTE_MATCHED_TOKENS,
         oracle.ORACLE,
         *FRAMEWORKS.values(),
+        CREWAI,
     )
 }
 """By name as in tables. `single:<worker>` is a pattern: one row per worker."""

@@ -8,7 +8,9 @@ from baselines.calling.mas_router import mas_sample, router_mas
 from baselines.calling.smoothie import smoothie_global, smoothie_local
 from baselines.calling.trinity import trinity, try_trinity
 from baselines.calling.turns import random_trinity
+from baselines.compute_matched import compute_matched
 from baselines.debate import debate
+from baselines.frameworks.crewai_system import crewai
 from baselines.frameworks.systems import (
     ag2,
     agent_framework,
@@ -45,6 +47,8 @@ __all__ = [
     "best_of_n_tests",
     "best_single",
     "cascade",
+    "compute_matched",
+    "crewai",
     "debate",
     "escalation",
     "langchain",

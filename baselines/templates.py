@@ -77,10 +77,10 @@ def templates(workers: tuple[str, ...]) -> Templates:
 
 
 def _shape(plan: Workflow) -> int:
-    steps = plan.steps
+    steps = list(plan.steps)
+    first = steps[0]
     if len(steps) == 1:
         return 0
-    first, *_ = steps
     if len(steps) == 2:
         return 1 if first.subtask == GATHER else 2
     return 3 if steps[-1].subtask == FINISH else 4
@@ -88,7 +88,7 @@ def _shape(plan: Workflow) -> int:
 
 def _roles(plan: Workflow) -> list[str]:
     """Return who does what; the one who computes is the same role in every shape."""
-    steps = plan.steps
+    steps = list(plan.steps)
     if len(steps) > 3:
         return [f"aggregates {steps[-1].worker}"]
     names = [_first(steps[0], len(steps))]

@@ -14,6 +14,7 @@ from conductor import policy
 from harness.system import Manifest
 
 SYSTEMS: Mapping[str, Manifest] = {
-    manifest.name: manifest for manifest in (policy.CONDUCTOR_PROMPTED,)
+    manifest.name: manifest
+    for manifest in (policy.CONDUCTOR_PROMPTED, policy.CONDUCTOR_BEST_SINGLE)
 }
 """By name as in tables; `conductor` is kept for the trained one."""

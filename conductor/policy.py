@@ -5,6 +5,8 @@ count as steps. A plan that stays malformed is the model's failure, so it is gra
 here: training (the trained system is `conductor`) and further rounds.
 """
 
+from dataclasses import replace
+
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
@@ -43,9 +45,35 @@ CONDUCTOR_PROMPTED = Manifest(
     ),
 )
 
+CONDUCTOR_BEST_SINGLE = Manifest(
+    name="conductor-best-single",
+    solver="conductor/conductor_best_single",
+    summary="The conductor's plan, with every step sent to the best single worker.",
+    source="Conductor, arXiv 2512.04388, Table 10 (control)",
+    calls=CONDUCTOR_PROMPTED.calls,
+    group="controls",
+    expected=CONDUCTOR_PROMPTED.expected,
+    prompts=CONDUCTOR_PROMPTED.prompts,
+    needs=frozenset({"conductor", "train"}),
+    on_best=True,
+    deviations=(
+        *CONDUCTOR_PROMPTED.deviations,
+        "the conductor does not know that one worker does all of it; its calls are billed",
+    ),
+)
 
-def conductor_system(*, cards: bool = True, retries: int = 1, max_steps: int = MAX_STEPS) -> System:
-    """Return the system in which the pool's conductor plans, in at most `max_steps` steps."""
+
+def conductor_system(
+    *,
+    cards: bool = True,
+    retries: int = 1,
+    max_steps: int = MAX_STEPS,
+    worker: str | None = None,
+) -> System:
+    """Return the system in which the pool's conductor plans, in at most `max_steps` steps.
+
+    With `worker`, that one does every step, whoever the plan names.
+    """
     if retries < 0 or max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
@@ -55,9 +83,14 @@ def conductor_system(*, cards: bool = True, retries: int = 1, max_steps: int = M
         plan = await ask_for_plan(request, pool, retries, max_steps)
         if isinstance(plan, Malformed):
             return malformed(plan)
-        return await execute(plan, question, pool)
+        return await execute(by_one(plan, worker) if worker else plan, question, pool)
 
     return answer
+
+
+def by_one(plan: Workflow, worker: str) -> Workflow:
+    """Return a plan whose every step one worker does."""
+    return Workflow(tuple(replace(step, worker=worker) for step in plan.steps))
 
 
 async def ask_for_plan(
@@ -89,4 +122,17 @@ def conductor_prompted(
 ) -> Solver:
     """Let the `conductor` role plan each question; `cards` shows what each worker is good at."""
     system = conductor_system(cards=cards, retries=retries, max_steps=max_steps)
+    return as_solver(system, pool)
+
+
+@solver
+def conductor_best_single(
+    worker: str,
+    pool: str | None = None,
+    cards: bool = True,
+    retries: int = 1,
+    max_steps: int = MAX_STEPS,
+) -> Solver:
+    """Let the `conductor` role plan each question, and `worker` do all of the plan."""
+    system = conductor_system(cards=cards, retries=retries, max_steps=max_steps, worker=worker)
     return as_solver(system, pool)

@@ -14,9 +14,8 @@ from harness.job import Job
 from harness.learned import Learned, write_learned
 from harness.records import EMPTY
 from harness.rewards.exams import question_digest
-from harness.selection import Taught, choose_on_train, single_entries
+from harness.selection import Taught, choose_on_train, lessons_of, single_entries
 from harness.suite import Suite
-from harness.teaching import must_learn
 from harness.tuning import Training, file_name, learn_by_trying
 
 LEARNED = "learned"
@@ -50,7 +49,8 @@ def is_late(system: str, job: Job) -> bool:
 
 def _is_chosen(job: Job, system: str) -> bool:
     """Say whether a system needs what single workers did on train questions."""
-    return runs_on_best(system, job.catalogue) or must_learn(system, job.catalogue)
+    manifest = job.catalogue.systems[manifest_key(system)]
+    return runs_on_best(system, job.catalogue) or manifest.learn is not None
 
 
 def _entries(
@@ -63,10 +63,10 @@ def _entries(
         return [one for one in single_entries(job, suite) if one.args["worker"] == best["worker"]]
     args = arguments_of(job, suite, system, best, experiment.seed)
     made = entry(suite.name, system, job.catalogue, args)
-    if taught is None:
-        return (made,)
     if job.catalogue.systems[manifest_key(system)].learns:
         return (_trained(job, suite, made, taught, experiment),)
+    if taught is None:
+        return (made,)
     foreign = runs_on_best(system, job.catalogue) and experiment.train_on
     return (replace(made, notes=(*made.notes, _chosen_on(taught))) if foreign else made,)
 
@@ -101,51 +101,52 @@ def plans_of(suite: str) -> str:
 
 
 def _trained(
-    job: Job, suite: Suite[Any], made: Entry, taught: Taught, experiment: Experiment
+    job: Job, suite: Suite[Any], made: Entry, taught: Taught | None, experiment: Experiment
 ) -> Entry:
     """Return a system's entry with what it has learnt, which is written down."""
-    learned, how = _learnt(job, suite, made.system, taught, experiment)
-    about = replace(
-        learned.about,
-        suites=tuple(one.name for one in taught.lessons.suites),
-        questions=_digests(job, taught, learned),
-    )
-    learned = replace(learned, about=about)
+    explores = job.catalogue.systems[manifest_key(made.system)].explorer is not None
+    if explores:
+        learned, how = _by_trying(job, suite, made.system, experiment)
+    else:
+        assert taught is not None, "what has nothing to learn from was refused"
+        learned, how = _from_singles(job, made.system, taught, experiment)
     path = f"{LEARNED}/{file_name(suite.name)}/{file_name(made.system)}.npz"
     write_learned(learned, job.request.log_dir / path)
-    facts = {name: value for name, value in asdict(about).items() if name != "questions"}
+    facts = {name: value for name, value in asdict(learned.about).items() if name != "questions"}
+    lists = {"suites": list(learned.about.suites), "workers": list(learned.about.workers)}
     return replace(
         made,
         args={**made.args, "learned": path, "sha256": learned.sha256},
         notes=(*made.notes, how),
-        learnt={**facts, "suites": list(about.suites), "workers": list(about.workers)},
+        learnt={**facts, **lists},
     )
 
 
-def _learnt(
-    job: Job, suite: Suite[Any], system: str, taught: Taught, experiment: Experiment
+def _by_trying(
+    job: Job, suite: Suite[Any], system: str, experiment: Experiment
 ) -> tuple[Learned, str]:
-    """Return what a system learns, and the note that says from what."""
+    """Return what a system has learnt by rounds of tries, and the note that says from what."""
+    teaches = lessons_of(job, suite, experiment)
+    assert teaches is not None, "what has nothing to learn from was refused"
+    learned, calls = learn_by_trying(Training(job, experiment, suite, system, teaches))
+    names = tuple(one.name for one in teaches.suites)
+    digests = learned.about.questions or tuple(
+        question_digest(job.controls.bare(one)) for _, one in teaches.in_turn()
+    )
+    about = replace(learned.about, calls=calls, suites=names, questions=digests)
+    how = f"trained by {calls:,} worker calls on train questions of {', '.join(names)}"
+    return replace(learned, about=about), how
+
+
+def _from_singles(
+    job: Job, system: str, taught: Taught, experiment: Experiment
+) -> tuple[Learned, str]:
+    """Return what a system has learnt from single workers, and the note that says from what."""
     manifest = job.catalogue.systems[manifest_key(system)]
-    if manifest.explorer is not None:
-        training = Training(job, experiment, suite, system, taught.lessons)
-        learned, calls = learn_by_trying(training)
-        learned = replace(learned, about=replace(learned.about, calls=calls))
-        return learned, f"trained by {calls:,} worker calls on train questions of {taught.of}"
     assert manifest.learn is not None, "a system that learns does so in one of two ways"
     questions, workers = taught.matrix.scores.shape
     learned = manifest.learn(taught.matrix, experiment.seed)
-    learned = replace(learned, about=replace(learned.about, calls=questions * workers))
+    names = tuple(one.name for one in taught.lessons.suites)
+    about = replace(learned.about, calls=questions * workers, suites=names)
     how = f"trained on {questions} x {workers} worker calls on train questions of {taught.of}"
-    return learned, how
-
-
-def _digests(job: Job, taught: Taught, learned: Learned) -> tuple[str, ...]:
-    """Return the digests of the questions that taught, where the system names none itself."""
-    if learned.about.questions:
-        return learned.about.questions
-    known = {
-        f"{name}/{one.id}": one for name, all_ in taught.lessons.questions.items() for one in all_
-    }
-    asked = (known[row.id] for row in taught.matrix.questions)
-    return tuple(question_digest(job.controls.bare(one)) for one in asked)
+    return replace(learned, about=about), how

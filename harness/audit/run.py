@@ -18,7 +18,7 @@ from harness.integrity.manifest import FILE
 from harness.ledger.gather import gather
 from harness.ledger.journal import FOLDER
 from harness.ledger.merge import merged
-from harness.ledger.sitting_files import Files, sittings_below
+from harness.ledger.sitting_files import UP, Files, sittings_below
 from harness.processes import LARGE, each_of, without_collector
 
 SHARE = 4
@@ -134,7 +134,7 @@ def runs_of(folder: Path, sittings: Sequence[Files]) -> tuple[Path, ...]:
         parents = {path.parent for path in files.logs}
         parents |= {path.parent.parent.parent for path in files.journals}
         for parent in parents:
-            places = [parent, *parent.parents][:3]
+            places = [parent, *parent.parents][: UP + 1]
             marked = (one for one in places if (one / FILE).is_file())
             rooted = (one for one in places if (one / FOLDER).is_dir())
             found.add(next(marked, next(rooted, parent)))
