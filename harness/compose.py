@@ -17,6 +17,7 @@ from harness.boxes import Boxes, OpenBox
 from harness.declared import declared
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
+from harness.inspect_sandbox import sandbox_of
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.recordings import prompts_recorded
@@ -139,6 +140,7 @@ def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Fa
         max_sandboxes=box.most if box else None,
         solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
         name=task_name(row.suite, row.system, facts.purpose, row.part),
+        sandbox=sandbox_of(manifest),
         only=facts.only.get(row.suite),
         metadata={**header(replace(row, notes=said), experiment, facts), **promised},
     )

@@ -19,6 +19,7 @@ from harness.compose import (
 )
 from harness.errors import UserError
 from harness.experiment import Experiment
+from harness.inspect_sandbox import lacks_sandbox, missing_sandbox
 from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
@@ -113,7 +114,7 @@ def _wrong_k(name: str, manifest: Manifest) -> str | None:
 def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
     if "conductor" in manifest.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    return None
+    return missing_sandbox(name) if lacks_sandbox(manifest) else None
 
 
 def _unserved(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:

@@ -34,9 +34,10 @@ Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
 
 A conductor's own calls are no worker calls."""
 
-Need = Literal["conductor", "public tests", "train", "match"]
+Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
-split to learn from, or a conductor's row in the same run to be matched with."""
+split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
+for programs of its own."""
 
 Group = Literal["contestants", "routers", "controls", "frameworks"]
 """What kind of row a system is: `podium systems` lists it under this heading."""

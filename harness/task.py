@@ -40,6 +40,7 @@ def as_task(
     max_sandboxes: int | None = None,
     solver: Solver | None = None,
     name: str | None = None,
+    sandbox: str | tuple[str, str] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Task:
     """Return the Inspect task of one suite.
@@ -68,6 +69,7 @@ def as_task(
         scorer=as_scorer(suite, box, max_sandboxes),
         epochs=epochs or usual_epochs(suite),
         name=name or suite.name,
+        sandbox=sandbox,
         version=suite.version,
         metadata={PODIUM: {**suite_facts(suite, split), **(metadata or {})}},
     )
