@@ -131,7 +131,7 @@ def _cells(row: RouteRow, *, priced: bool) -> Sequence[str]:
         row.verdict or UNKNOWN,
         UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}",
         percent(gap),
-        percent(row.elsewhere),
+        percent(row.elsewhere if router else None),
         *((dollars(row.usd_per_query),) if priced else ()),
     )
 

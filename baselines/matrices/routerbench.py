@@ -39,8 +39,6 @@ class _Read:
 
     asked: list[Asked]
     cells: list[Cell]
-    without: int
-    """Rows that lack a score of some model."""
 
 
 def read(given: Given) -> Matrix:
@@ -50,12 +48,10 @@ def read(given: Given) -> Matrix:
     """
     paths = _paths(given)
     read = _rows(paths)
-    notes = [f"{read.without} questions lack a model's score."] if read.without else []
     slices = sorted({one.group for one in read.asked})
     about = About(
         "routerbench:" + ",".join(slices),
         f"withmartian/routerbench, slices of RouterDC: {pinned(*paths)}",
-        notes=tuple(notes),
     )
     return assembled(about, _without_beginnings(read.asked), read.cells)
 
@@ -90,17 +86,14 @@ def _rows(paths: Sequence[Path]) -> _Read:
     if not models:
         raise UserError(f"{paths[0]} has no column that ends in {COST!r}: it is no RouterBench.")
     often = Counter(str(row.get("sample_id")) for row, _, _ in rows)
-    found = _Read([], [], 0)
-    without = 0
+    found = _Read([], [])
     for row, split, where in rows:
         asked = _asked(row, split, where)
         if often[asked.id] > 1:  # other prompts under one id: a digest tells them apart
             asked = replace(asked, id=f"{asked.id}#{_digest(asked.text)}")
-        cells = [_cell(row, asked.id, model, where) for model in models]
-        without += any(cell.score is None for cell in cells)
         found.asked.append(asked)
-        found.cells.extend(cells)
-    return replace(found, without=without)
+        found.cells.extend(_cell(row, asked.id, model, where) for model in models)
+    return found
 
 
 def _declared(path: Path) -> Declared:
