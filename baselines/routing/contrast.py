@@ -84,18 +84,16 @@ def cluster_slope(
 
     A question with fewer than `negatives` questions of other clusters beside it is left out.
     """
+    same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
+    rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)
-    pairs: list[tuple[int, NDArray[np.intp]]] = []
-    for at, group in enumerate(groups):
-        others = np.flatnonzero(groups != group)
-        if len(others) >= negatives:
-            mine = rng.choice(np.flatnonzero(groups == group), 1)
-            chosen = rng.choice(others, negatives, replace=False)
-            pairs.append((at, np.concatenate([mine, chosen])))
-    for at, chosen in pairs:
-        part = _softmax(near[at, chosen][None, :])[0]
-        part[0] -= 1.0
-        np.add.at(slope[at], chosen, part / len(pairs))
+    if not rows.size:
+        return slope
+    mine = np.where(same, rng.random(same.shape), 2.0).argsort(axis=1)[:, :1]
+    others = np.where(same, 2.0, rng.random(same.shape)).argsort(axis=1)[:, :negatives]
+    chosen = np.hstack([mine, others])[rows[:, 0]]
+    part = _softmax(near[rows, chosen]) - np.eye(negatives + 1)[0]
+    np.add.at(slope, (rows, chosen), part / len(rows))
     return slope
 
 

@@ -58,7 +58,7 @@ CLUSTER = _router(
     "Asks the worker that did best in the nearest cluster of train questions.",
     "Zhang et al. 2025 (Avengers-Pro), arXiv 2508.12631, as in LLMRouterBench",
     (
-        "32 clusters, or an eighth of the train split where that is less",
+        "32 clusters, or a twentieth of the train split where that is less",
         "money is weighed by one willingness to pay for all clusters; the authors' alpha, which "
         "scales accuracy and cost within each cluster, is a setting for training",
     ),
