@@ -77,6 +77,8 @@ class Manifest:
     """How it learns by trying, where single workers' results are not enough."""
     on_best: bool = False
     """True when its `worker` is the best single worker of the train split, where there is one."""
+    adaptive: bool = False
+    """True when replies decide whom it asks next: a dry run then takes all for the dearest."""
     recorded: bool = False
     """True when it makes canonical single-worker requests only: recorded replies can serve it."""
     uses_targets: bool = False

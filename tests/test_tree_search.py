@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,8 +14,13 @@ from shown import CODE, by_text
 
 from baselines import SYSTEMS
 from baselines.tree_search import ab_mcts_system, agreement
+from harness.cli.parts import catalogue, controls
+from harness.compose import Request
 from harness.errors import UserError
+from harness.estimate.estimate import estimate
 from harness.estimate.plans import counted_calls
+from harness.pool_file import read_pool
+from harness.prices import read_book
 from harness.records import Answer, Question
 from harness.system import System
 
@@ -171,3 +177,16 @@ def test_senseless_numbers_are_refused() -> None:
         ab_mcts_system(calls=0)
     with pytest.raises(UserError, match="batch"):
         ab_mcts_system(batch=0)
+
+
+def test_a_dry_run_takes_every_call_for_the_dearest_workers() -> None:
+    book, spec = read_book("rehearsal"), read_pool("rehearsal")
+    request = Request(("practice-integer",), ("ab-mcts@3",), "rehearsal", Path("nowhere"), limit=2)
+    (line,) = estimate(request, catalogue(), controls()).lines
+    sage = book.prices["rehearsal/sage"]
+    limit = spec.worker("sage").config.max_tokens
+    assert limit
+    replies = 2 * 3 * limit * sage.output / 10**6
+    assert line.most.calls == 6
+    assert line.most.usd is not None
+    assert replies < line.most.usd < 2 * replies

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from harness.asked import read_request
-from harness.compose import Catalogue, Request
+from harness.compose import Catalogue, Request, manifest_key
 from harness.errors import UserError
 from harness.estimate.cost import Estimator, Take, mean_of
 from harness.estimate.past import Past, p95, read_past
@@ -27,6 +27,7 @@ from harness.ledger.spending import spent
 from harness.place import Place, standing_at
 from harness.pool_file import PoolSpec
 from harness.solver import system_of
+from harness.system import Manifest
 
 JUDGING = "grader"
 PLANNED = "its plan, at its workers' past calls"
@@ -160,10 +161,29 @@ def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
         none = Take(Decimal(1), None, None, None)
         return _Option(none.times(Decimal(len(work.pairs))), (none,) * len(work.pairs), "unknown")
     expected = sum((estimator.expected(calls) for calls in each), Take())
-    most = tuple(estimator.at_most(calls) for calls in each)
+    manifest = job.catalogue.systems[manifest_key(row.system)]
+    most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
     basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED
     return _Option(expected, most, basis)
+
+
+def _at_most(
+    calls: tuple[CountedCall, ...], manifest: Manifest, row: Entry, estimator: Estimator
+) -> Take:
+    """Return the most that one question can take.
+
+    Where replies decide whom a system asks next, that is as many calls as it may make, each as long
+    as the longest that was counted, all of the dearest worker.
+    """
+    if not (manifest.adaptive and calls):
+        return estimator.at_most(calls)
+    workers = estimator.spec.names
+    allowed = manifest.expected(len(workers), row.args)[1] if manifest.expected else 0
+    longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
+    count = max(allowed, len(calls))
+    asked = ((replace(longest, worker=name),) * count for name in workers)
+    return max(map(estimator.at_most, asked), key=_dearness)
 
 
 def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
