@@ -18,6 +18,7 @@ NEEDS: Mapping[Need, str] = {
     "public tests": "a suite whose questions show tests",
     "train": "a train split to learn from",
     "match": "a conductor's row in the same run",
+    "sandbox": "a sandbox of Inspect's for programs of its own",
 }
 POOLS = (1, 7)
 """Sizes of pool for which expected calls are spelled out: the least, and the Conductor paper's."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,9 +13,10 @@ from harness.cli import main
 from harness.cli.parts import catalogue, controls
 from harness.compose import Request
 from harness.logs import RunFacts, find_logs, read_log, run_facts
+from harness.manifest_text import NEEDS
 from harness.run import run
 from harness.sittings import read_sittings
-from harness.system import Manifest
+from harness.system import Manifest, Need
 from reports.row import Row
 from reports.tables import build_rows
 
@@ -171,6 +172,10 @@ def test_the_table_holds_calls_against_manifests_and_lists_deviations(
     assert "| `moa-paper` (rehearsal) | 9 | 9 | 9 | 9.00 |" in text
     (line,) = [one for one in text.splitlines() if one.startswith("| `debate` | Du et al.")]
     assert "the prompt is in our own words" in line
+
+
+def test_everything_a_system_may_need_has_words() -> None:
+    assert set(get_args(Need)) == NEEDS.keys()
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

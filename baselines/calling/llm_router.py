@@ -41,6 +41,7 @@ ROUTER_LLM = Manifest(
     name="router-llm",
     solver="baselines/router_llm",
     summary="The pool's conductor names one worker for each question, and it answers alone.",
+    group="routers",
     source="podium (a common control); no training",
     calls="1, plus 1 of the conductor",
     expected=exactly(lambda _n, _args: 1),

@@ -41,6 +41,7 @@ TRINITY = Manifest(
     name=NAME,
     solver="baselines/trinity",
     summary="Up to five turns; an evolved linear head chooses worker and role of each.",
+    group="routers",
     source=SOURCE,
     calls="2-5",
     expected=RANDOM_TRINITY.expected,

@@ -135,6 +135,7 @@ RANDOM_TRINITY = Manifest(
     name="random-trinity",
     solver="baselines/random_trinity",
     summary="Up to five turns, each by a random worker in a random role.",
+    group="controls",
     source=f"podium (control); the loop of {SOURCE}",
     calls="2-5",
     expected=lambda _, args: (
