@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.ledger.tally import total
+from harness.matrix_logs import SINGLE
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.breakdown import Comparison, Part, compare
@@ -20,8 +21,9 @@ from reports.files import refuse_foreign, refuse_unwritable, text_file, write_fi
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.reconciliation import reconciliation
-from reports.tables import COLUMNS, Row
-from reports.terminal import table_text
+from reports.row import COLUMNS, Row
+from reports.terminal import derived_text, table_text
+from reports.wanted import EVERYTHING, Wanted
 
 SCHEMA = "podium-table-1"
 MARKS = {
@@ -45,6 +47,7 @@ class Report:
     """One sentence for each log that was passed over."""
     spend: tuple[str, ...]
     """One sentence for each spend that is in no row: choosing the best single worker."""
+    wanted: Wanted = EVERYTHING
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -54,20 +57,21 @@ class Report:
     @property
     def text(self) -> str:
         """The tables for a terminal, and below them what they leave out."""
-        below = [*self.spend, *self.skipped]
-        return "\n\n".join(part for part in (table_text(self.shown), "\n".join(below)) if part)
+        derived = derived_text(self.shown.derived) if self.wanted.derived else ""
+        parts = (table_text(self.shown), derived, "\n".join((*self.spend, *self.skipped)))
+        return "\n\n".join(filter(None, parts))
 
 
-def write_report(dirs: Sequence[Path], out: Path) -> Report:
+def write_report(dirs: Sequence[Path], out: Path, wanted: Wanted = EVERYTHING) -> Report:
     """Read the logs below `dirs` and write their report into `out`.
 
-    UserError for damaged logs, mixed suite versions, nothing to report, foreign files in `out`,
-    and an `out` that cannot be written.
+    UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
+    `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
     """
     refuse_unwritable(out)
     refuse_foreign(out, MARKS)
     sittings, foreign = read_sittings(dirs)
-    shown = compare(sittings)
+    shown = compare(sittings, wanted)
     rows = shown.rows
     if not rows:
         raise UserError(
@@ -79,12 +83,12 @@ def write_report(dirs: Sequence[Path], out: Path) -> Report:
         out,
         {
             "table.md": text_file(markdown(shown, sittings, skipped, checks)),
-            "table.csv": text_file(table_csv(rows)),
+            "table.csv": text_file(table_csv([*rows, *shown.derived])),
             "table.json": text_file(table_json(shown, skipped)),
             "plot.png": lambda path: draw(rows, path),
         },
     )
-    return Report(shown=shown, files=files, skipped=skipped, spend=_selection(sittings))
+    return Report(shown, files, skipped, _selection(sittings), wanted)
 
 
 def table_csv(rows: Sequence[Row]) -> str:
@@ -99,7 +103,8 @@ def table_csv(rows: Sequence[Row]) -> str:
 
 def table_json(shown: Comparison, skipped: Sequence[str]) -> str:
     """Return rows and parts as JSON; null is an unknown figure, dollars are numbers."""
-    lines = [{name: _number(value) for name, value in asdict(row).items()} for row in shown.rows]
+    every = (*shown.rows, *shown.derived)
+    lines = [{name: _number(value) for name, value in asdict(row).items()} for row in every]
     parts = [_part(part, shown.rows.index(part.row)) for part in shown.parts]
     data = {
         "schema": SCHEMA,
@@ -131,18 +136,21 @@ def _number(value: object) -> object:
 
 
 def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
-    """Return what choosing the best single worker cost, one line per suite."""
-    by_suite: dict[str, list[Sitting]] = {}
+    """Return what choosing the best single worker and what training cost: a line per suite each."""
+    groups: dict[tuple[str, str], list[Sitting]] = {}
     for sitting in sittings:
-        if sitting.facts.purpose == "selection":
-            by_suite.setdefault(sitting.facts.suite, []).append(sitting)
+        facts = sitting.facts
+        if facts.purpose == "selection":
+            alone = facts.system.startswith(SINGLE)
+            groups.setdefault((facts.suite, "" if alone else facts.system), []).append(sitting)
     lines: list[str] = []
-    for suite, chosen in sorted(by_suite.items()):
+    for (suite, system), chosen in sorted(groups.items()):
         whole = total(tally for sitting in chosen for tally in sitting.spend.values())
         would_be = _total([whole.listed])
         paid = _total([system_totals(sitting).usd_spent for sitting in chosen])
+        what = f"training {system}" if system else "choosing the best single worker"
         lines.append(
-            f"Not in the table: choosing the best single worker on {suite} ({whole.calls} calls, "
+            f"Not in the table: {what} on {suite} ({whole.calls} calls, "
             f"would-be USD {would_be}, paid USD {paid})"
         )
     return tuple(lines)
