@@ -2,7 +2,7 @@
 
 from baselines.best_of_n import best_of_n
 from baselines.by_tests import best_of_n_tests, escalation, retry, warming
-from baselines.calling.cascade import cascade, try_cascade
+from baselines.calling.cascade import cascade, cascade_automix, cascade_frugal, try_cascade
 from baselines.calling.llm_router import router_llm
 from baselines.calling.mas_router import mas_sample, router_mas
 from baselines.calling.smoothie import smoothie_global, smoothie_local
@@ -47,6 +47,8 @@ __all__ = [
     "best_of_n_tests",
     "best_single",
     "cascade",
+    "cascade_automix",
+    "cascade_frugal",
     "compute_matched",
     "crewai",
     "debate",

@@ -1,6 +1,7 @@
 """Cascades on scripted workers: what is accepted, what is billed, what is learnt."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,25 @@ from baselines.calling.accepting import (
     fitted,
     logistic,
 )
-from baselines.calling.cascade import CASCADE, cascade, cascade_system, spread
+from baselines.calling.cascade import (
+    AUTOMIX,
+    CASCADE,
+    FRUGAL,
+    LOGISTIC,
+    cascade,
+    cascade_automix,
+    cascade_frugal,
+    cascade_system,
+    spread,
+    try_cascade,
+)
 from baselines.calling.cascade_training import CascadeExplorer, Tries, best, chains
 from harness.errors import UserError
 from harness.exploring import Task
 from harness.learned import write_learned
 from harness.records import Question
 from harness.solver import system_of
+from harness.system import Manifest
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
 AGREE, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 2)
@@ -87,29 +100,32 @@ def test_an_untrained_cascade_in_a_pool_without_prices_takes_pool_order() -> Non
     assert (list(dict.fromkeys(rig.asked)), answer.text) == (list(spread("abcde")), "ANSWER: 5")
 
 
+def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
+    with pytest.raises(UserError, match="scorer is one of agreement, verifier, logistic"):
+        try_cascade(scorer="taste", samples=3)
+    with pytest.raises(UserError, match="samples of at least 1"):
+        cascade(samples=0)
+    with pytest.raises(UserError, match=r"between 0 and 1, not at 1\.5"):
+        cascade_automix(threshold=1.5)
+    with pytest.raises(UserError, match="cascade-frugal is not trained"):
+        cascade_frugal()
+
+
 @pytest.mark.parametrize(
-    ("scorer", "samples", "threshold", "said"),
+    ("manifest", "args", "calls"),
     [
-        ("taste", 3, 0.5, "scorer is one of agreement, verifier, logistic"),
-        ("agreement", 0, 0.5, "samples of at least 1"),
-        ("agreement", 3, 1.5, "between 0 and 1, not at 1.5"),
-        ("logistic", 1, 0.5, "logistic scorer must be trained"),
+        pytest.param(CASCADE, {}, (3, 9), id="agreement"),
+        pytest.param(CASCADE, {"workers": ["a", "b"]}, (3, 6), id="two named"),
+        pytest.param(AUTOMIX, {"samples": 2}, (3, 7), id="two checks"),
+        pytest.param(AUTOMIX, {"samples": 2, "learned": "x"}, (1, 7), id="one stage learnt"),
+        pytest.param(FRUGAL, {"learned": "x"}, (1, 3), id="fitted"),
     ],
 )
-def test_a_cascade_that_cannot_be_is_refused_when_it_is_made(
-    scorer: str, samples: int, threshold: float, said: str
+def test_a_manifest_says_how_many_calls_its_scorer_makes(
+    manifest: Manifest, args: dict[str, Any], calls: tuple[int, int]
 ) -> None:
-    with pytest.raises(UserError, match=said):
-        cascade(scorer=scorer, samples=samples, threshold=threshold)
-
-
-def test_the_manifest_says_how_many_calls_each_scorer_makes() -> None:
-    assert CASCADE.expected is not None
-    assert CASCADE.expected(8, {}) == (3, 9)
-    assert CASCADE.expected(2, {}) == (3, 6)
-    assert CASCADE.expected(8, {"scorer": "verifier", "samples": 2}) == (3, 7)
-    assert CASCADE.expected(8, {"scorer": "verifier", "samples": 2, "learned": "x"}) == (1, 7)
-    assert CASCADE.expected(8, {"workers": ["a", "b"]}) == (3, 6)
+    assert manifest.expected is not None
+    assert manifest.expected(8, args) == calls
 
 
 # --- learning ---------------------------------------------------------------------------------
@@ -148,31 +164,33 @@ def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
 ) -> None:
     task, targets = lesson(calls=60)
     rig = scripted_pool(poor="ANSWER: 77", half=half, right=right)
-    explorer = CascadeExplorer(Scoring("verifier", 1))
+    explorer = CascadeExplorer("cascade-automix", Scoring("verifier", 1))
     done = explored(explorer, task, targets, rig.again)
     learned = explorer.learnt(task, done)
     assert learned.about.calls == len(rig.heard) == 48
     assert (learned.about.settings or {})["train_accuracy"] == 1.0
     write_learned(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
-    system = system_of(lambda: cascade(learned=path, scorer="verifier", samples=1))
+    system = system_of(lambda: cascade_automix(learned=path, samples=1))
     assert (
         ask(system, rig.again(), Question("new", "What is 9 + 1?", "integer")).text == "ANSWER: 10"
     )
-    with pytest.raises(UserError, match="scorer 'verifier' and samples 1: give the same"):
+    with pytest.raises(UserError, match="learnt with samples=1: give the same"):
+        cascade_automix(learned=path)
+    with pytest.raises(UserError, match="learnt by cascade-automix, not by cascade"):
         cascade(learned=path)
 
 
 def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> None:
     task, targets = lesson(calls=24)
     rig = scripted_pool(poor="I do not know.", half=half, right=right)
-    explorer = CascadeExplorer(Scoring("logistic", 1))
+    explorer = CascadeExplorer("cascade-frugal", LOGISTIC)
     learned = explorer.learnt(task, explored(explorer, task, targets, rig.again))
     assert learned.arrays["weights"].shape == (3, FEATURES)
     assert len(rig.heard) == 24
     write_learned(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
-    system = system_of(lambda: cascade(learned=path, scorer="logistic", samples=1))
+    system = system_of(lambda: cascade_frugal(learned=path))
     assert (
         ask(system, rig.again(), Question("new", "What is 9 + 1?", "integer")).text == "ANSWER: 10"
     )
@@ -188,4 +206,4 @@ def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
 def test_nothing_is_learnt_from_questions_that_some_worker_was_not_graded_on() -> None:
     task, _ = lesson(calls=60)
     with pytest.raises(UserError, match="no train question was answered by all workers"):
-        CascadeExplorer().learnt(task, [[]])
+        CascadeExplorer("cascade", AGREE).learnt(task, [[]])

@@ -7,7 +7,7 @@ Reading order: `hashing.py`, `smoothie.py`, `llm_router.py`; `accepting.py`, `ca
 training; `mas_space.py`, `mas_router.py`; `turns.py`, `trinity.py`, `trinity_training.py`.
 """
 
-from baselines.calling.cascade import CASCADE
+from baselines.calling.cascade import AUTOMIX, CASCADE, FRUGAL
 from baselines.calling.llm_router import ROUTER_LLM
 from baselines.calling.mas_router import MAS_SAMPLE, ROUTER_MAS
 from baselines.calling.smoothie import SMOOTHIE_GLOBAL, SMOOTHIE_LOCAL
@@ -20,6 +20,8 @@ MANIFESTS: tuple[Manifest, ...] = (
     SMOOTHIE_GLOBAL,
     SMOOTHIE_LOCAL,
     CASCADE,
+    AUTOMIX,
+    FRUGAL,
     MAS_SAMPLE,
     ROUTER_MAS,
     RANDOM_TRINITY,

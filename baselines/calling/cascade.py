@@ -16,9 +16,6 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.calling.accepting import VERIFY, Scorer, Scoring, last, scored
 from baselines.calling.cascade_training import (
-    CASCADE as NAME,
-)
-from baselines.calling.cascade_training import (
     ORDER,
     STAGES,
     THRESHOLDS,
@@ -27,47 +24,85 @@ from baselines.calling.cascade_training import (
 )
 from baselines.single import known
 from harness.errors import UserError
-from harness.exploring import Explorer
 from harness.learned import Learned, read_learned, refuse_other_workers
 from harness.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.session import Session
 from harness.solver import as_solver
-from harness.system import Manifest, System
+from harness.system import Expected, Manifest, System
 
 THRESHOLD = 0.6
 """Confidence from which on an untrained cascade accepts: two of three samples agree. Ours."""
 
+_DEVIATIONS = (
+    "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
+    "(FrugalGPT: within a budget of dollars)",
+)
 
-def _explorer() -> Explorer:
-    return CascadeExplorer()
+
+AGREEMENT, VERIFIER, LOGISTIC = (
+    Scoring("agreement", 3),
+    Scoring("verifier", 3),
+    Scoring("logistic", 1),
+)
 
 
-def _expected(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
-    """Return one stage with one call, and all stages."""
-    scoring = Scoring(args.get("scorer", "agreement"), int(args.get("samples", 3)))
-    named = args.get("workers") or ()
-    stages = min(n, STAGES) if isinstance(named, str) or not named else len(named)
-    first = scoring.last_calls if stages == 1 or args.get("learned") else scoring.calls
-    return min(first, scoring.calls), (stages - 1) * scoring.calls + scoring.last_calls
+def _expected(scoring: Scoring) -> Expected:
+    """Return one stage at its cheapest, and all stages."""
+
+    def calls(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        named = args.get("workers") or ()
+        stages = min(n, STAGES) if isinstance(named, str) or not named else len(named)
+        samples = int(args.get("samples", scoring.samples))
+        used = Scoring(scoring.scorer, samples)
+        first = used.last_calls if stages == 1 or args.get("learned") else used.calls
+        return min(first, used.calls), (stages - 1) * used.calls + used.last_calls
+
+    return calls
 
 
 CASCADE = Manifest(
-    name=NAME,
+    name="cascade",
     solver="baselines/cascade",
-    summary="Up to three workers in turn; the first answer that a scorer trusts stands.",
-    source="FrugalGPT, arXiv 2305.05176; AutoMix, arXiv 2310.12963",
-    calls="3-9 (scorer=agreement, three samples a stage)",
-    expected=_expected,
-    prompts=(VERIFY,),
-    explorer=_explorer,
+    summary="Up to three workers in turn; the first answer that samples agree on stands.",
+    source="podium; the cascade of FrugalGPT, arXiv 2305.05176",
+    calls="3-9",
+    expected=_expected(AGREEMENT),
+    explorer=lambda: CascadeExplorer("cascade", AGREEMENT),
     deviations=(
-        "the default scorer is the agreement of three samples (FrugalGPT: a fitted language model; "
-        "AutoMix: self-verification, scorer=verifier; scorer=logistic fits hashed words)",
-        "workers and thresholds with the highest train accuracy, ties to the cheapest (FrugalGPT: "
-        "within a budget; AutoMix: also a POMDP)",
-        "the verifier is shown no examples",
+        "the scorer is the agreement of three samples (FrugalGPT: a fitted language model)",
+        *_DEVIATIONS,
+    ),
+)
+AUTOMIX = Manifest(
+    name="cascade-automix",
+    solver="baselines/cascade_automix",
+    summary="Up to three workers in turn; the first answer that its worker verifies stands.",
+    source="AutoMix, arXiv 2310.12963",
+    calls="1-9",
+    expected=_expected(VERIFIER),
+    prompts=(VERIFY,),
+    explorer=lambda: CascadeExplorer("cascade-automix", VERIFIER),
+    deviations=(
+        "three checks without examples, in our own words; a check without a verdict agrees by "
+        "giving the same answer (the authors: more checks, shown examples)",
+        "thresholds only (the authors: also a POMDP)",
+        *_DEVIATIONS,
+    ),
+)
+FRUGAL = Manifest(
+    name="cascade-frugal",
+    solver="baselines/cascade_frugal",
+    summary="Up to three workers in turn; the first answer that a fitted scorer trusts stands.",
+    source="FrugalGPT, arXiv 2305.05176",
+    calls="1-3",
+    expected=_expected(LOGISTIC),
+    explorer=lambda: CascadeExplorer("cascade-frugal", LOGISTIC),
+    deviations=(
+        "the scorer is a logistic regression on hashed words of question and reply (the authors: a "
+        "DistilBERT)",
+        *_DEVIATIONS,
     ),
 )
 
@@ -135,8 +170,6 @@ def cascade_system(
     threshold: float = THRESHOLD,
 ) -> System:
     """Return the cascade: learnt, or untrained over `workers` with one threshold for all stages."""
-    if scoring.scorer == "logistic" and learned is None:
-        raise UserError("A cascade's logistic scorer must be trained; agreement and verifier not.")
     if not 0 <= threshold <= 1:
         raise UserError(f"A cascade's threshold lies between 0 and 1, not at {threshold:g}.")
 
@@ -167,39 +200,71 @@ def trying_system(scoring: Scoring) -> System:
     return answer
 
 
-def _scoring(scorer: str, samples: int) -> Scoring:
-    return Scoring(cast(Scorer, scorer), samples)
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments of a cascade's solver."""
+
+    scoring: Scoring
+    learned: str | None
+    sha256: str | None
+    pool: str | None
+    workers: str | list[str] | None = None
+    threshold: float = THRESHOLD
+
+
+def _made(manifest: Manifest, given: Given) -> Solver:
+    """Return the solver of a cascade; UserError for samples other than it was learnt with."""
+    taught = read_learned(given.learned, manifest.name, given.sha256) if given.learned else None
+    samples = (taught.about.settings or {}).get("samples") if taught else given.scoring.samples
+    if samples != given.scoring.samples:
+        raise UserError(f"{given.learned} was learnt with samples={samples}: give the same.")
+    named = [given.workers] if isinstance(given.workers, str) else given.workers or []
+    system = cascade_system(given.scoring, taught, named, given.threshold)
+    return as_solver(system, given.pool)
 
 
 @solver
 def cascade(
     workers: str | list[str] | None = None,
-    scorer: str = "agreement",
-    samples: int = 3,
+    samples: int = AGREEMENT.samples,
     threshold: float = THRESHOLD,
     learned: str | None = None,
     sha256: str | None = None,
     pool: str | None = None,
 ) -> Solver:
-    """Ask worker after worker until a scorer trusts an answer.
+    """Ask worker after worker until one's samples agree.
 
-    What was learnt says which workers and thresholds; `scorer` and `samples` must be what it was
-    learnt with. Without it, `workers` (`-S workers=a,b`) and one `threshold` do.
+    What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`) and
+    one `threshold` do.
     """
-    named = [workers] if isinstance(workers, str) else workers or []
-    taught = read_learned(learned, NAME, sha256) if learned else None
-    scoring = _scoring(scorer, samples)
-    if taught:
-        settings = taught.about.settings or {}
-        if (settings.get("scorer"), settings.get("samples")) != (scorer, samples):
-            raise UserError(
-                f"{learned} was learnt with scorer {settings.get('scorer')!r} and samples "
-                f"{settings.get('samples')}: give the same, or train it again."
-            )
-    return as_solver(cascade_system(scoring, taught, named, threshold), pool)
+    scoring = Scoring("agreement", samples)
+    return _made(CASCADE, Given(scoring, learned, sha256, pool, workers, threshold))
+
+
+@solver
+def cascade_automix(
+    workers: str | list[str] | None = None,
+    samples: int = VERIFIER.samples,
+    threshold: float = THRESHOLD,
+    learned: str | None = None,
+    sha256: str | None = None,
+    pool: str | None = None,
+) -> Solver:
+    """Ask worker after worker until one verifies its own answer in `samples` checks."""
+    scoring = Scoring("verifier", samples)
+    return _made(AUTOMIX, Given(scoring, learned, sha256, pool, workers, threshold))
+
+
+@solver
+def cascade_frugal(
+    learned: str | None = None, sha256: str | None = None, pool: str | None = None
+) -> Solver:
+    """Ask worker after worker until a fitted scorer trusts an answer."""
+    read_learned(learned, FRUGAL.name, sha256)  # it must be trained
+    return _made(FRUGAL, Given(LOGISTIC, learned, sha256, pool))
 
 
 @solver
 def try_cascade(scorer: str, samples: int, pool: str | None = None) -> Solver:
     """Ask and score one worker per epoch, in pool order."""
-    return as_solver(trying_system(_scoring(scorer, samples)), pool)
+    return as_solver(trying_system(Scoring(cast(Scorer, scorer), samples)), pool)

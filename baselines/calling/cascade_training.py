@@ -6,7 +6,7 @@ the table's other rows show.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations, product
 
 import numpy as np
@@ -18,7 +18,6 @@ from harness.exploring import Round, Task, Tried
 from harness.learned import Learned
 from harness.matrix import Floats
 
-CASCADE = "cascade"
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
 STAGES = 3
 """FrugalGPT's longest list."""
@@ -79,12 +78,13 @@ def best(found: Iterator[Chain]) -> Chain:
 class CascadeExplorer:
     """Tries every worker with its scorer on as many questions as the budget pays for."""
 
-    scoring: Scoring = field(default_factory=Scoring)
+    name: str
+    scoring: Scoring
 
     def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return the one round there is."""
         each = self.scoring.calls * len(task.workers)
-        refuse_too_few(CASCADE, task, each)
+        refuse_too_few(self.name, task, each)
         if done:
             return None
         args = {"scorer": self.scoring.scorer, "samples": self.scoring.samples}
@@ -109,7 +109,7 @@ class CascadeExplorer:
             THRESHOLDS: np.array(chosen.thresholds, dtype=np.float64),
             WEIGHTS: weights,
         }
-        return Learned(about(CASCADE, task, done, settings), arrays)
+        return Learned(about(self.name, task, done, settings), arrays)
 
     def _weights(self, rows: Sequence[Sequence[Tried]], workers: int) -> Floats:
         """Return (workers, FEATURES) logistic weights; no rows for the other scorers."""
@@ -153,6 +153,6 @@ def _complete(tries: Sequence[Tried], workers: int) -> list[list[Tried]]:
     rows = [[row[at] for at in sorted(row)] for row in by_question.values() if len(row) == workers]
     if not rows:
         raise UserError(
-            "cascade learnt nothing: no train question was answered by all workers; run it again."
+            "A cascade learnt nothing: no train question was answered by all workers; run it again."
         )
     return rows

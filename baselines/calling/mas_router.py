@@ -83,7 +83,7 @@ class MasExplorer:
             return None
         questions, epochs = self._extent(task)
         args = {"seed": task.seed}
-        return Round("baselines/mas_sample", args, questions, epochs, most_calls=most_calls())
+        return Round("baselines/mas_sample", args, questions, epochs)  # its plans can be counted
 
     def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return the regression's weights; UserError when nothing was graded."""
@@ -126,6 +126,7 @@ MAS_SAMPLE = Manifest(
     name="mas-sample",
     solver="baselines/mas_sample",
     summary="A mode of collaboration, its members and their roles, drawn for each question.",
+    group="controls",
     source=f"podium (control); the space of {SOURCE}",
     calls="1-13",
     expected=lambda _n, _args: (1, most_calls()),
@@ -136,6 +137,7 @@ ROUTER_MAS = Manifest(
     name=NAME,
     solver="baselines/router_mas",
     summary="A learned choice of collaboration mode, members and roles for each question.",
+    group="routers",
     source=SOURCE,
     calls="1-13",
     expected=MAS_SAMPLE.expected,
