@@ -71,14 +71,16 @@ def default_systems(
 ) -> list[str]:
     """Return every system that fits the pool and all suites, single workers first.
 
-    What spends a budget of its own on learning is run when it is named.
+    What spends a budget of its own on learning, and what is other people's code, is run when it
+    is named.
     """
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
-    unmet = {"train", "match"} | (set[str]() if tested else {"public tests"})
+    unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
     others = [
         name
         for name, manifest in catalogue.systems.items()
-        if name != ANY_SINGLE and (manifest.recorded or not spec.replayed)
+        if name != ANY_SINGLE and manifest.group != "frameworks"
+        if manifest.recorded or not spec.replayed
         if not manifest.learns and not manifest.needs & unmet
     ]
     return [SINGLE, *(name for name in others if not refusal(name, catalogue, spec))]
