@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from audited import failing, said, sat
-from runs import Crew, number, steps
+from runs import Crew, number, sit, steps
 from scripted import Heard
 
 from harness.audit import audit
@@ -73,6 +73,30 @@ def broken(heard: Heard) -> str:
 
 def test_a_call_without_a_reply_is_a_reason_for_fewer(tmp_path: Path) -> None:
     sat(tmp_path, system=forgiving(), crew=Crew(clerk=broken), calls_expected=(2, 2))
+    assert status(tmp_path) == "pass"
+
+
+def failing_once(heard: Heard) -> str:
+    """Fail on the first call of question 2, as a provider does."""
+    if heard.last == "Say 2" and not FAILED:
+        FAILED.append("q2")
+        raise RuntimeError("provider down")
+    return number(heard)
+
+
+FAILED: list[str] = []
+
+
+def test_calls_of_an_attempt_that_was_made_again_do_not_count(tmp_path: Path) -> None:
+    FAILED.clear()
+    crew, again = Crew(clerk=failing_once), {"retry_on_error": 1}
+    sat(tmp_path, system=PAIR, crew=crew, settings=again, calls_expected=(2, 2))
+    assert FAILED
+    assert status(tmp_path) == "pass"
+
+
+def test_calls_of_a_grader_do_not_count(tmp_path: Path) -> None:
+    sit(tmp_path, "pair", PAIR, ask_grader=True, calls_expected=(2, 2))
     assert status(tmp_path) == "pass"
 
 
