@@ -191,11 +191,15 @@ def retry_system(
 
 def escalation_system(order: str | None = None) -> System:
     """Return the system that asks workers in order until public tests pass."""
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once, not always
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, ESCALATION.name)
-        workers = [known(pool, name) for name in _named(order)] or cheapest_first(pool)
-        return await until_passed(Session(question, pool), (Step(name) for name in workers))
+        if pool.workers not in orders:
+            named = tuple(known(pool, name) for name in _named(order))
+            orders[pool.workers] = named or cheapest_first(pool)
+        steps = (Step(name) for name in orders[pool.workers])
+        return await until_passed(Session(question, pool), steps)
 
     return answer
 

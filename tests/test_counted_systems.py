@@ -1,0 +1,49 @@
+"""A dry run can count every system: places instead of replies break none of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.parts import catalogue
+from harness.estimate.plans import Unplannable, counted_calls
+from harness.field import missing_extra
+from harness.place import Place, standing_at
+from harness.pool_file import read_pool
+from harness.solver import system_of
+
+ALL = catalogue()
+SPEC = read_pool("rehearsal")
+GIVEN: dict[str, dict[str, Any]] = {
+    "single:<worker>": {"worker": "sage"},
+    "best-single": {"worker": "sage", "chosen_on": "train", "n": 1},
+    "conductor-best-single": {"worker": "sage"},
+    "compute-matched-usd": {"worker": "sage", "k": 3},
+    "compute-matched-tokens": {"worker": "sage", "k": 3},
+}
+"""What a run fills in."""
+COUNTED = [
+    name
+    for name, manifest in ALL.systems.items()
+    if not manifest.learns and not manifest.uses_targets and manifest.group != "frameworks"
+]
+
+
+@pytest.mark.parametrize("suite", ["practice-integer", "practice-choice", "practice-code"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite: str) -> None:
+    manifest = ALL.systems[name]
+    if missing_extra(manifest):
+        pytest.skip(f"{name} needs the extra {manifest.extra}")
+    arguments = {**GIVEN.get(name, {}), "pool": SPEC.name}
+    with standing_at(Place(Path("nowhere"), SPEC)):
+        system = system_of(lambda: ALL.solver(manifest.solver, arguments))
+    question = ALL.suites[suite].load("eval")[0].sealed()
+    try:
+        counted = len(counted_calls(system, question, SPEC.names, SPEC))
+    except Unplannable as stop:
+        assert stop.first.worker == "conductor"  # noqa: PT017 - either way is right
+        return
+    if manifest.expected:
+        least, most = manifest.expected(len(SPEC.names), arguments)
+        assert least <= counted <= most
