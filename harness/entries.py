@@ -31,7 +31,7 @@ def with_entries(
         suite.name: [one for one in systems if task_name(suite.name, one) not in stored]
         for suite in suites
     }
-    undecided = [suite for suite in suites if any(_is_chosen(job, one) for one in new[suite.name])]
+    undecided = [suite for suite in suites if any(is_chosen(job, one) for one in new[suite.name])]
     taught = choose_on_train(job, undecided, experiment)
     for suite in suites:
         made: list[Entry] = []
@@ -47,7 +47,7 @@ def is_late(system: str, job: Job) -> bool:
     return "match" in job.catalogue.systems[manifest_key(system)].needs
 
 
-def _is_chosen(job: Job, system: str) -> bool:
+def is_chosen(job: Job, system: str) -> bool:
     """Say whether a system needs what single workers did on train questions."""
     manifest = job.catalogue.systems[manifest_key(system)]
     return runs_on_best(system, job.catalogue) or manifest.learn is not None

@@ -51,6 +51,13 @@ class Training:
         return self.job.request.log_dir.joinpath(TUNING, *names)
 
     @property
+    def spent(self) -> int:
+        """Worker calls of the tries that have been made so far."""
+        if not any(self.folder.glob("*/*.eval")):
+            return 0
+        return sum(sum(one.calls for one in read_tries(made)) for made in self.folder.iterdir())
+
+    @property
     def task(self) -> Task:
         """What there is to learn from, and with how much."""
         asked = self.lessons.in_turn()

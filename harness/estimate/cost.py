@@ -139,3 +139,8 @@ def mean_of(found: Sequence[Sums]) -> Take:
         Decimal(sum(one.output for one in found)) / count,
         None if usd is None else usd / count,
     )
+
+
+def dearness(take: Take) -> tuple[bool, Decimal]:
+    """Return a sort key: what is unknown may be the dearest."""
+    return take.usd is None, take.usd or Decimal(0)

@@ -15,7 +15,8 @@ from pathlib import Path
 from harness.asked import read_request
 from harness.compose import Catalogue, Request, manifest_key
 from harness.errors import UserError
-from harness.estimate.cost import Estimator, Take, mean_of
+from harness.estimate.cost import Estimator, Take, dearness, mean_of
+from harness.estimate.line import Line, unlearnt
 from harness.estimate.past import Past, p95, read_past
 from harness.estimate.plans import CountedCall, Unplannable, counted_all, worst_case
 from harness.estimate.work import Pair, Work, works
@@ -31,27 +32,6 @@ from harness.system import Manifest
 
 JUDGING = "grader"
 PLANNED = "its plan, at its workers' past calls"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One suite and system."""
-
-    suite: str
-    system: str
-    left: int
-    """Questions times epochs without an answer."""
-    expected: Take
-    most: Take
-    most_calls: int
-    """95th percentile of past answers times those left, or what the plan can come to."""
-    basis: str
-    one: Take
-    """What one question is expected to take; where that is not known, at most."""
-    dearest: Decimal | None = Decimal(0)
-    """Dollars that one question can cost at most; None is unknown."""
-    usual: Decimal | None = None
-    """Dollars that one question is expected to cost; None is unknown. A judge is no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +86,11 @@ def _line(job: Job, work: Work, estimator: Estimator) -> Line:
     count = Decimal(len(work.pairs))
     if not work.pairs:
         return Line(work.suite.name, work.title, 0, Take(), Take(), 0, "nothing left", Take())
+    if work.budget is not None or work.steps is not None:
+        return unlearnt(work, estimator)
     options = [_option(job, row, work, estimator) for row in work.entries]
     each = (take for option in options for take in option.most)
-    most = max((sum(one.most, Take()) for one in options), key=_dearness)
+    most = max((sum(one.most, Take()) for one in options), key=dearness)
     expected = sum((one.expected for one in options), Take()).times(1 / Decimal(len(options)))
     basis = options[0].basis
     if len(options) > 1:
@@ -128,13 +110,9 @@ def _line(job: Job, work: Work, estimator: Estimator) -> Line:
         max(calls, 1),
         basis,
         (most if expected.usd is None else expected).times(1 / count),
-        max(each, key=_dearness).usd,
+        max(each, key=dearness).usd,
         None if expected.usd is None else expected.usd / count,
     )
-
-
-def _dearness(take: Take) -> tuple[bool, Decimal]:
-    return take.usd is None, take.usd or Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +161,7 @@ def _at_most(
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
     count = max(allowed, len(calls))
     asked = ((replace(longest, worker=name),) * count for name in workers)
-    return max(map(estimator.at_most, asked), key=_dearness)
+    return max(map(estimator.at_most, asked), key=dearness)
 
 
 def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
@@ -205,7 +183,7 @@ def _worst(work: Work, first: CountedCall, estimator: Estimator) -> tuple[Take, 
         longer = max(0, len(question.text.encode()) - base)
         request = replace(first, prompt_bytes=first.prompt_bytes + longer)
         asked = (worst_case(worker, request, question) for worker in estimator.spec.names)
-        found.append(max(map(estimator.at_most, asked), key=_dearness))
+        found.append(max(map(estimator.at_most, asked), key=dearness))
     return tuple(found)
 
 

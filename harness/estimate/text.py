@@ -5,7 +5,8 @@ from decimal import ROUND_UP, Decimal
 
 from harness.compose import Request
 from harness.estimate.cost import Take
-from harness.estimate.estimate import Estimate, Line
+from harness.estimate.estimate import Estimate
+from harness.estimate.line import Line
 from harness.listing import columns
 
 COLUMNS = (

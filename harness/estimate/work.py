@@ -4,22 +4,25 @@ The same order and the same choices as harness/run.py makes, without making them
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.compose import BEST_SINGLE, entry, runs_on_best
-from harness.entries import arguments_of
+from harness.compose import BEST_SINGLE, entry, manifest_key, runs_on_best
+from harness.entries import arguments_of, is_chosen, is_late
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job
 from harness.records import Question
-from harness.selection import SELECTION, single_entries
+from harness.selection import SELECTION, each_of, lessons_of, single_entries
 from harness.suite import Split, Suite, at_epoch
 from harness.task import pick
+from harness.teaching import Lessons
+from harness.tuning import Training
 
 Pair = tuple[Question, int]
 """A sealed question as an epoch asks it, and the epoch."""
 CHOOSING = "choosing best-single"
+TRAINING = "training"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,11 @@ class Work:
     pairs: tuple[Pair, ...]
     entries: tuple[Entry, ...]
     purpose: str = "eval"
+    budget: int | None = None
+    """Worker calls, where what is tried with them is not known beforehand; `pairs` are then some
+    of the questions."""
+    steps: int | None = None
+    """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +69,22 @@ def works(
 
 
 def _new_works(run: _Run, suite: Suite[Any], systems: Sequence[str]) -> Iterator[Work]:
-    experiment = run.experiment
-    teachable = "train" in suite.splits and experiment.split != "train"
-    choosing = teachable and any(runs_on_best(name, run.job.catalogue) for name in systems)
-    if choosing:
-        yield from _selection(run.job, suite)
+    experiment, parts = run.experiment, run.job.catalogue
+    lessons = lessons_of(run.job, suite, experiment)
+    choosing = any(is_chosen(run.job, name) for name in systems)
+    if choosing and lessons:
+        yield from _selection(run, lessons)
     for system in systems:
-        yield _entry_work(run, suite, _choices(run, suite, system, pending=choosing))
-    if BEST_SINGLE in systems and not teachable:  # it is chosen in hindsight, among all of them
+        manifest = parts.systems[manifest_key(system)]
+        if manifest.explorer is not None and lessons:
+            yield _training(run, suite, system, lessons)
+        pending = choosing and lessons is not None
+        made = _entry_work(run, suite, _choices(run, suite, system, pending=pending))
+        if manifest.learns and manifest.expected is not None:
+            made = replace(made, steps=manifest.expected(len(run.job.spec.names), {})[1])
+        yield made
+    late = [one for one in systems if one == BEST_SINGLE or is_late(one, run.job)]
+    if late and lessons is None:  # chosen in hindsight, among all of them
         known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
         for row in single_entries(run.job, suite):
             if row.system not in known:
@@ -99,11 +115,23 @@ def _entry_work(run: _Run, suite: Suite[Any], entries: tuple[Entry, ...]) -> Wor
     return Work(suite, entries[0].system, pairs, entries)
 
 
-def _selection(job: Job, suite: Suite[Any]) -> Iterator[Work]:
+def _selection(run: _Run, lessons: Lessons) -> Iterator[Work]:
     """Yield, per worker, the train questions on which the best single will be chosen."""
-    done = answered_pairs(job.request.log_dir / SELECTION)
-    questions = pick(suite, "train", job.request.selection_limit)
-    for row in single_entries(job, suite):
-        asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
-        pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
-        yield Work(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
+    done = answered_pairs(run.job.request.log_dir / SELECTION)
+    each = each_of(run.job, run.experiment, lessons)
+    for suite in lessons.suites:
+        questions = lessons.questions[suite.name][:each]
+        for row in single_entries(run.job, suite):
+            asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
+            pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
+            yield Work(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
+
+
+def _training(run: _Run, suite: Suite[Any], system: str, lessons: Lessons) -> Work:
+    """Return the tries by which a system will learn: their number is known, and no more."""
+    training = Training(run.job, run.experiment, suite, system, lessons)
+    task = training.task
+    left = max(0, task.calls - training.spent)
+    pairs = tuple((question, 1) for question in task.questions[: left or 0])
+    made = entry(suite.name, system, run.job.catalogue, {})
+    return Work(suite, f"{TRAINING} {system}", pairs, (made,), SELECTION, left)
