@@ -6,6 +6,7 @@ feeds it a hidden state of a 0.6B model (`hf:PATH`, hidden_state.py); `hash` nee
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -51,8 +52,12 @@ class HashEncoder:
         return np.array([*hashed(question.text, WORDS), *state])
 
 
+@cache
 def encoder(name: str) -> Encoder:
-    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model."""
+    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model.
+
+    A model is loaded once in a process. UserError for any other name.
+    """
     if name == HASH:
         return HashEncoder()
     if name.startswith(HF) and name != HF:

@@ -51,9 +51,11 @@ class HiddenState:
     def __call__(self, question: Question, turns: Sequence[Turn]) -> Floats:
         """Return the state; greedy, so that the same transcript has the same features."""
         read = self._tokens(transcript(question, turns), return_tensors="pt")["input_ids"]
+        read = read[:, -READS:]
         with self._torch.no_grad():
             written = self._model.generate(
-                read[:, -READS:],
+                read,
+                attention_mask=self._torch.ones_like(read),
                 max_new_tokens=WRITES,
                 min_new_tokens=WRITES,
                 do_sample=False,

@@ -26,8 +26,6 @@ MOST_QUESTIONS = 16
 """Evaluations per candidate: the paper's m."""
 MOST_GENERATIONS = 60
 """The paper's."""
-WANTED_GENERATIONS = 3
-"""Generations that a small budget is to pay for, before it pays for more questions in each."""
 
 Fitness = Sequence[Sequence[float]]
 """(generations, candidates): mean grades."""
@@ -105,6 +103,9 @@ class TrinityExplorer:
         return Learned(about(TRINITY, task, done, settings), {WEIGHTS: mean})
 
     def _questions(self, task: Task, each: int) -> int:
-        """Return the questions per candidate: as many as leave the generations wanted."""
-        paid = task.calls // (each * WANTED_GENERATIONS)
-        return max(1, min(paid, MOST_QUESTIONS, len(task.questions)))
+        """Return the questions per candidate: a budget buys as many of them as generations.
+
+        The paper's own has 16 questions and 60 generations; what a smaller one is best spent on
+        nobody has published.
+        """
+        return max(1, min(math.isqrt(task.calls // each), MOST_QUESTIONS, len(task.questions)))
