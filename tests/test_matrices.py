@@ -1,0 +1,317 @@
+"""Recorded verdicts become matrices: real files give the figures that are known of them."""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baselines.matrices import SOURCES, Given, read_matrix
+from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
+from harness.errors import UserError
+from harness.matrix import Asked, Matrix
+from harness.matrix_cells import About, Cell, assembled
+from suites.fetch import data_folder
+from suites.gpqa_diamond import GpqaDiamond
+
+
+def recorded(named: str) -> Matrix:
+    """Return a source's matrix; skip where its files are absent."""
+    try:
+        return read_matrix(named, Given(data_folder(), gpqa=GpqaDiamond().load))
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+def best(matrix: Matrix) -> tuple[str, float]:
+    means = matrix.mean_scores()
+    return matrix.workers[int(means.argmax())], round(100 * float(means.max()), 1)
+
+
+def oracle(matrix: Matrix) -> float:
+    return round(100 * float(matrix.scores.max(axis=1).mean()), 1)
+
+
+def test_the_leaderboard_has_its_known_best_single_and_oracle() -> None:
+    matrix = recorded("lcb-leaderboard")
+    assert matrix.scores.shape == (1055, 16)
+    assert best(matrix) == ("O4-Mini (High)", 83.2)
+    assert oracle(matrix) == 93.9
+    assert np.isnan(matrix.usd).all()
+    assert all(asked.text and asked.date and asked.group for asked in matrix.questions)
+
+
+def test_gpqa_counts_seventeen_workers_with_several_whole_passes_each() -> None:
+    matrix = recorded("gpqa-verdicts")
+    assert matrix.scores.shape == (198, 17)
+    assert matrix.draws == 4
+    assert not matrix.publishable
+    assert not np.isnan(matrix.scores).any()
+    assert oracle(matrix) == 89.8
+    assert not [name for name in matrix.workers if "Saturn" in name or "thinking" in name]
+
+
+def test_no_question_of_gpqa_is_in_what_a_matrix_prints() -> None:
+    matrix = recorded("gpqa-verdicts")
+    shown = repr(matrix)
+    texts = [asked.text for asked in matrix.questions if asked.text]
+    assert not [text for text in texts if text[:40] in shown]
+
+
+def test_gpqa_without_its_archive_has_verdicts_and_says_why_there_are_no_texts(
+    tmp_path: Path,
+) -> None:
+    for name in (VERDICTS, EPOCHS):
+        if not (data_folder() / name).is_file():
+            pytest.skip(f"{name} is absent; see PODIUM_DATA")
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(data_folder() / name)
+
+    def closed() -> Any:
+        raise UserError("there is no archive here.")
+
+    matrix = read_matrix("gpqa-verdicts", Given(tmp_path, gpqa=closed))
+    assert {asked.text for asked in matrix.questions} == {""}
+    assert "there is no archive here" in matrix.notes[-1]
+
+
+def test_aime_has_four_models_with_tokens_and_no_dollars() -> None:
+    matrix = recorded("aime25")
+    assert matrix.scores.shape == (30, 4)
+    assert best(matrix) == ("DeepSeek-R1-Distill-Qwen-7B", 43.3)
+    assert not np.isnan(matrix.tokens_out).any()
+    assert np.isnan(matrix.usd).all()
+
+
+def test_routerbench_slices_have_scores_dollars_and_a_declared_split() -> None:
+    matrix = recorded("routerbench:mbpp")
+    assert matrix.scores.shape == (427, 11)
+    sides = [asked.split for asked in matrix.questions]
+    assert (sides.count("train"), sides.count("eval")) == (299, 128)
+    assert best(matrix) == ("gpt-4-1106-preview", 68.6)
+    assert not np.isnan(matrix.usd).any()
+
+
+def test_rows_of_routerbench_without_scores_are_unknown_and_not_wrong() -> None:
+    matrix = recorded("routerbench:arc_challenge")
+    assert len(matrix.questions) - len(matrix.whole().questions) == 28
+    assert matrix.questions[0].text.startswith("A group of engineers")  # no shared examples
+
+
+def test_routerarena_has_two_models_with_tokens_and_dollars() -> None:
+    matrix = recorded("routerarena")
+    assert matrix.scores.shape == (809, 2)
+    assert not np.isnan(matrix.usd).any()
+    assert not np.isnan(matrix.tokens_out).any()
+
+
+def records(score: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "index": more.pop("index", 1),
+        "origin_query": "What is 2 + 2?",
+        "prompt": "Question: What is 2 + 2?\nAnswer:",
+        "prompt_tokens": 15,
+        "completion_tokens": 5,
+        "cost": 0.0001,
+        "score": score,
+        "prediction": "4",
+        "raw_output": "It is 4.",
+        **more,
+    }
+
+
+def result_file(folder: Path, model: str, rows: Sequence[Any], **more: Any) -> Path:
+    """Write a file as LLMRouterBench lays it out."""
+    stamp = more.pop("stamp", "20251001_120000")
+    path = folder / "aime" / "test" / model / f"aime-test-{model}-{stamp}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {"performance": 0.5, "model_name": model, "dataset_name": "aime", "split": "test"}
+    path.write_text(json.dumps({**about, "demo": False, **more, "records": rows}))
+    return path
+
+
+def from_files(folder: Path) -> Matrix:
+    return read_matrix(f"llmrouterbench:{folder}", Given(folder))
+
+
+def test_files_of_llmrouterbench_become_a_matrix(tmp_path: Path) -> None:
+    result_file(tmp_path, "atlas", [records(1.0), records(0.0, index=2)])
+    result_file(tmp_path, "birch", [records(0.0), records(1.0, index=2, cost=0.02)])
+    matrix = from_files(tmp_path)
+    assert matrix.workers == ("atlas", "birch")
+    assert [asked.id for asked in matrix.questions] == ["aime/test/1", "aime/test/2"]
+    assert matrix.scores.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert matrix.usd.tolist() == [[0.0001, 0.0001], [0.0001, 0.02]]
+    assert matrix.questions[0].text == "What is 2 + 2?"
+
+
+FAILED = {"completion_tokens": 0, "cost": 0.0, "prediction": "", "raw_output": ""}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(records(0.0, **FAILED), id="no-output"),
+        pytest.param(records(None), id="no-score"),
+    ],
+)
+def test_a_failed_generation_is_unknown_and_never_free(tmp_path: Path, row: Any) -> None:
+    result_file(tmp_path, "atlas", [records(1.0)])
+    result_file(tmp_path, "birch", [row])
+    matrix = from_files(tmp_path)
+    assert np.isnan(matrix.scores[0, 1])
+    assert np.isnan(matrix.usd[0, 1])
+    assert "1 of 2 generations failed" in matrix.notes[0]
+    assert not matrix.whole().questions
+
+
+def test_a_cost_of_nothing_is_unknown(tmp_path: Path) -> None:
+    result_file(tmp_path, "atlas", [records(1.0, cost=0.0)])
+    assert np.isnan(from_files(tmp_path).usd).all()
+
+
+def test_the_newest_file_counts_and_no_demonstration(tmp_path: Path) -> None:
+    result_file(tmp_path, "atlas", [records(0.0)], stamp="20250101_000000")
+    result_file(tmp_path, "atlas", [records(1.0)], stamp="20250601_000000")
+    result_file(tmp_path, "atlas", [records(0.0)], stamp="20251201_000000", demo=True)
+    assert from_files(tmp_path).scores.tolist() == [[1.0]]
+
+
+def broken_json(folder: Path) -> None:
+    result_file(folder, "atlas", []).write_text("{")
+
+
+def without_index(folder: Path) -> None:
+    result_file(folder, "atlas", [{"score": 1.0}])
+
+
+def other_question(folder: Path) -> None:
+    result_file(folder, "atlas", [records(1.0)])
+    result_file(folder, "birch", [records(1.0, origin_query="What is 3 + 3?")])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        pytest.param(broken_json, "cannot be read as JSON", id="damaged"),
+        pytest.param(without_index, "records.0.index: Field required", id="field"),
+        pytest.param(other_question, "is another one in an earlier file", id="other-question"),
+        pytest.param(lambda folder: None, "holds no result file", id="empty"),
+    ],
+)
+def test_files_that_are_no_llmrouterbench_are_refused(
+    tmp_path: Path, make: Callable[[Path], object], said: str
+) -> None:
+    make(tmp_path)
+    with pytest.raises(UserError, match=said):
+        from_files(tmp_path)
+
+
+ROW = {"sample_id": "a", "prompt": "['Say \\n1']", "eval_name": "x"}
+
+
+def router_csv(path: Path, *rows: dict[str, Any]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_a_routerbench_file_of_ones_own_is_read(tmp_path: Path) -> None:
+    rows = [
+        {**ROW, "m": "1.0", "m|total_cost": "0.002"},
+        {**ROW, "sample_id": "b", "prompt": "['Say \\n2']", "m": "", "m|total_cost": "0"},
+    ]
+    path = router_csv(tmp_path / "mine.csv", *rows)
+    matrix = read_matrix(f"routerbench:{path}", Given(tmp_path))
+    assert [asked.text for asked in matrix.questions] == ["1", "2"]
+    assert matrix.scores[0, 0] == 1.0
+    assert np.isnan(matrix.scores[1, 0])
+    assert np.isnan(matrix.usd[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        pytest.param({**ROW, "m": "1"}, "no column that ends in", id="no-costs"),
+        pytest.param({**ROW, "m": "x", "m|total_cost": "1"}, "'m' is no number", id="text"),
+        pytest.param({**ROW, "m": "2", "m|total_cost": "1"}, "outside 0 to 1", id="score"),
+        pytest.param({**ROW, "m": "1", "m|total_cost": "-1"}, "no such number", id="negative"),
+        pytest.param(
+            {**ROW, "prompt": "", "m": "1", "m|total_cost": "1"}, "absent or empty", id="empty"
+        ),
+    ],
+)
+def test_a_damaged_routerbench_row_is_named(tmp_path: Path, row: Any, said: str) -> None:
+    path = router_csv(tmp_path / "mine.csv", row)
+    with pytest.raises(UserError, match=said):
+        read_matrix(f"routerbench:{path}", Given(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        pytest.param("nobody", "there are: lcb-leaderboard", id="unknown"),
+        pytest.param("aime25:x", "takes no path", id="path"),
+        pytest.param("routerbench:x.pkl", "runs code when it is opened", id="pickle"),
+        pytest.param("llmrouterbench", "There is no directory", id="no-directory"),
+        pytest.param("logs", "Name the directory", id="no-logs"),
+        pytest.param("routerbench:hellaswag", "no RouterBench file", id="slice"),
+        *(
+            pytest.param(name, "There is no", id=f"absent-{name}")
+            for name, source in SOURCES.items()
+            if not source.path
+        ),
+    ],
+)
+def test_a_source_that_is_not_here_is_refused(tmp_path: Path, named: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_matrix(named, Given(tmp_path))
+
+
+def test_a_damaged_row_of_verdicts_is_named_by_its_line_and_no_value(tmp_path: Path) -> None:
+    (tmp_path / "gpqa").mkdir()
+    head = "source,model,run,item_idx,record_id,correct\n"
+    with gzip.open(tmp_path / VERDICTS, "wt") as file:
+        file.write(head + "klukosiute/gpqa-eval,m,run0,0,rec1,secret\n")
+    (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
+    with pytest.raises(UserError, match="line 2: correct: ") as error:
+        read_matrix("gpqa-verdicts", Given(tmp_path))
+    assert "secret" not in str(error.value)
+
+
+def test_verdicts_that_are_not_whole_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "gpqa").mkdir()
+    with gzip.open(tmp_path / VERDICTS, "wt") as file:
+        file.write("source,model,record_id,correct\nklukosiute/gpqa-eval,m,rec1,1\n")
+    (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
+    with pytest.raises(UserError, match="m has 1 records"):
+        read_matrix("gpqa-verdicts", Given(tmp_path))
+
+
+ASKED = [Asked("a", "A?"), Asked("b", "B?")]
+
+
+def test_draws_are_averaged_and_what_nobody_measured_stays_unknown() -> None:
+    cells = [
+        Cell("a", "atlas", 1.0, usd=0.1),
+        Cell("a", "atlas", 0.0, usd=0.3),
+        Cell("a", "birch", 1.0, usd=0.1),
+        Cell("a", "birch", None),
+    ]
+    matrix = assembled(About("m", "made up"), ASKED, cells)
+    assert matrix.scores[0].tolist() == [0.5, 1.0]
+    assert matrix.usd[0, 0] == 0.2
+    assert np.isnan(matrix.usd[0, 1])  # the draw that failed may have cost something
+    assert np.isnan(matrix.scores[1]).all()
+    assert matrix.draws == 1
+
+
+def test_two_questions_of_one_id_are_refused() -> None:
+    with pytest.raises(UserError, match="a is there twice"):
+        assembled(About("m", "made up"), [ASKED[0], ASKED[0]], [Cell("a", "atlas", 1.0)])
