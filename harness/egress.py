@@ -3,10 +3,10 @@
 A framework's model calls go through our pool (harness/bridge.py). Whatever else it tries to reach
 would be spent past the ledger, so that is refused by a hook of the interpreter (`sys.addaudithook`)
 while the framework's code runs, told by a context variable: its tasks and the threads that carry
-its context are covered, and threads that it starts itself. Not covered: sockets that an extension
-module opens without Python (grpc), work handed to a thread pool without its context, and the
-look-up of a name by the event loop, whose connection is then refused. Such code belongs in a
-sandbox without a network. The hook stays for the life of the process and looks at few events.
+its context are covered. Not covered: a thread without that context (`threading.Thread`, `submit` of
+a thread pool), sockets that an extension module opens without Python (grpc), and the look-up of a
+name by the event loop, whose connection is then refused. Such code belongs in a sandbox without a
+network (harness/bridged_script.py). The hook stays for the life of the process; it sees few events.
 """
 
 import platform
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from harness.errors import Escaped
 
@@ -35,9 +34,6 @@ _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
 )
 """Audit events that start another program: no guard would go with it."""
-_THREADS = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
-_POOLS = frozenset({"concurrent.futures.thread", "anyio._backends._asyncio"})
-"""Whose threads are shared: they serve our providers too, and are not marked."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +51,6 @@ class Watch:
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("podium_watch", default=None)
-_STRAYS: WeakKeyDictionary[threading.Thread, Watch] = WeakKeyDictionary()
 _installed = threading.Lock()
 
 
@@ -83,15 +78,10 @@ def unguarded() -> Generator[None]:
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _NETWORK and event not in _PROGRAMS and event not in _THREADS:
+    if event not in _NETWORK and event not in _PROGRAMS:
         return
     watch = _WATCH.get()
-    if watch is None and _STRAYS:
-        watch = _STRAYS.get(threading.current_thread())
     if watch is None:
-        return
-    if event in _THREADS:
-        _mark(args[0], watch)
         return
     if event in _PROGRAMS:
         said = f"{watch.framework} tried to start a program ({event}); its calls cannot be seen."
@@ -99,16 +89,6 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         place = _place(args[_NETWORK[event]])
         said = f"{watch.framework} tried to reach {place} past the ledger; nothing was sent."
     raise watch.note(Escaped(said))
-
-
-def _mark(begin: Any, watch: Watch) -> None:
-    """Remember a thread that a framework starts; those of shared pools carry a context or none."""
-    thread = getattr(begin, "__self__", None)
-    if not isinstance(thread, threading.Thread):
-        return
-    target = getattr(thread, "_target", None)
-    if {type(thread).__module__, getattr(target, "__module__", "")}.isdisjoint(_POOLS):
-        _STRAYS[thread] = watch
 
 
 def _place(address: Any) -> str:
