@@ -9,6 +9,8 @@ from typing import Any
 
 import anyio
 import pytest
+from boxes import DOCKER, needs
+from gold import gold_reply
 from inspect_ai.log import list_eval_logs, read_eval_log
 from scripted import Heard, ScriptedPool, scripted_pool
 from shown import CODE, ShownToy, by_text
@@ -31,7 +33,7 @@ from harness.pool import Pool
 from harness.pool_file import PoolSpec, WorkerSpec, read_pool
 from harness.records import PODIUM, Answer, Grade, Question
 from harness.system import System
-from suites.practice_code import practice_code
+from suites.practice_code import SUITE, practice_code
 
 PROGRAMS = ("a", "b", "c", "d", "e", "f")
 
@@ -210,6 +212,19 @@ def test_inspect_eval_offers_trials_where_a_box_is_named(tmp_path: Path) -> None
     (sample,) = log.samples or []
     assert sample.metadata[PODIUM]["noted"] == {"trials": 5, "passed_public_tests": False}
     assert asked == [], "only the worker is asked"
+
+
+@pytest.mark.docker
+def test_inspect_eval_tries_programs_in_inspects_own_sandbox_too(tmp_path: Path) -> None:
+    needs(DOCKER)
+    gold = gold_reply(SUITE.load("eval")[0])
+    pool: Any = dict(scripted_pool(scribe=gold).pool.models)
+    log, _ = sat(
+        practice_code(limit=1), tmp_path, sandbox="docker", solver=retry(), model_roles=pool
+    )
+    assert log.status == "success", log.error
+    (sample,) = log.samples or []
+    assert sample.metadata[PODIUM]["noted"] == {"trials": 1, "passed_public_tests": True}
 
 
 def roles() -> Any:
