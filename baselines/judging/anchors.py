@@ -43,18 +43,6 @@ def best_single(train: Matrix) -> int:
     return int(np.argmax(train.mean_scores()))
 
 
-def cheapest_single(train: Matrix) -> int | None:
-    """Return the worker with the lowest dollars per query; None where some are unknown."""
-    usd = train.mean_usd()
-    return None if np.isnan(usd).any() else int(np.argmin(usd))
-
-
-def priciest_single(train: Matrix) -> int | None:
-    """Return the worker with the highest dollars per query; None where some are unknown."""
-    usd = train.mean_usd()
-    return None if np.isnan(usd).any() else int(np.argmax(usd))
-
-
 ORACLE_RULE = (
     "oracle-router knows every verdict: it asks the cheapest among the best scorers of a question, "
     "and the cheapest worker where nobody scores"

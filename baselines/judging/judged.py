@@ -17,9 +17,7 @@ from baselines.judging.anchors import (
     Figures,
     at_random,
     best_single,
-    cheapest_single,
     oracle,
-    priciest_single,
     taken,
     unanswered,
 )
@@ -105,10 +103,11 @@ def judge(matrix: Matrix, split: Split, contest: Contest) -> Judgement:
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
     choices = _Choices({}, {}, len(matrix.questions))
-    ladder = _ladder(matrix.rows(split.folds[0].train))
+    priced = not np.isnan(matrix.usd).any()
+    ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else []
     for fold in split.folds:
         train, test = matrix.rows(fold.train), matrix.rows(fold.test)
-        for name, worker in _always(train):
+        for name, worker in _always(train, priced=priced):
             choices.put(name, fold, worker)
         for router, expected in _estimates(contest, train, test):
             choices.put(router.name, fold, choose(expected))
@@ -130,22 +129,20 @@ def judge(matrix: Matrix, split: Split, contest: Contest) -> Judgement:
 
 
 def _ladder(train: Matrix) -> list[float]:
-    """Return the willingnesses of a sweep; none where dollars are unknown or nothing costs."""
+    """Return the willingnesses of a sweep; none where nothing costs."""
     usd = train.mean_usd()
-    if np.isnan(usd).any() or not usd.min() > 0:
+    if not usd.min() > 0:
         return []
     steps: Floats = np.geomspace(float(usd.min()) / 10, float(usd.max()) * 1000, STEPS)
     return steps.tolist()
 
 
-def _always(train: Matrix) -> Iterator[tuple[str, int]]:
+def _always(train: Matrix, *, priced: bool) -> Iterator[tuple[str, int]]:
     yield BEST_SINGLE, best_single(train)
-    for name, worker in (
-        ("cheapest-single", cheapest_single(train)),
-        ("priciest-single", priciest_single(train)),
-    ):
-        if worker is not None:
-            yield name, worker
+    if priced:  # some unknown price leaves open who is the cheapest
+        usd = train.mean_usd()
+        yield "cheapest-single", int(np.argmin(usd))
+        yield "priciest-single", int(np.argmax(usd))
 
 
 def _estimates(contest: Contest, train: Matrix, test: Matrix) -> Iterator[tuple[Router, Estimates]]:
