@@ -50,14 +50,6 @@ def demo_arguments(demo: argparse.ArgumentParser) -> None:
     demo.add_argument("--limit", type=int, default=20, help="questions per suite")
 
 
-def report_arguments(report: argparse.ArgumentParser) -> None:
-    """Add what `podium report` takes."""
-    report.add_argument(
-        "dirs", type=Path, nargs="+", metavar="DIR", help="log directories, searched recursively"
-    )
-    report.add_argument("--out", type=Path, help="directory to write (DIR/report)")
-
-
 def record_arguments(record: argparse.ArgumentParser) -> None:
     """Add what `podium record` takes."""
     record.add_argument(

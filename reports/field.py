@@ -56,10 +56,11 @@ class Field:
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
         known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
         if known:
-            most = f", {points(known[-1])[1:]} for some" if known[-1] > known[0] else ""
+            ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
+            by = " (by system)" if len(ends) > 1 else ""
             return (
-                f"{asked}{tries}: differences under {points(known[0])[1:]} points{most} "
-                "cannot be told from chance (80 % power)"
+                f"{asked}{tries}: differences under {' to '.join(ends)} points{by} cannot be told "
+                "from chance (80 % power)"
             )
         why = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):

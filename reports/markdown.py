@@ -16,6 +16,7 @@ from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.money import dollars, paid_cell
 from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.row import Row
+from reports.significance import Section, first_words, sections
 from reports.systems import calls_table, systems_table
 
 MARK = "<!-- podium report -->"
@@ -45,7 +46,8 @@ the critical path.
 Where a system is not what its authors ran stands under *Systems*, by its manifest, and how many
 calls it made beside how many it should under *Worker calls per question*.
 Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
-questions can show (80 % power), or one that an exact sign test does not confirm. `-` is unknown."""
+questions can show (80 % power), or one that an exact sign test, or a test adjusted for all
+comparisons with one reference (Holm), does not confirm. `-` is unknown."""
 
 CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
@@ -60,7 +62,13 @@ def markdown(
     parts = [MARK, "# Comparison", LEGEND]
     for _, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
-        parts.append(_exam(rows))
+        fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
+        exam, told = _exam(rows, first_words(fields, shown.rows)), rows[0]
+        derived = [
+            one for one in shown.derived if (one.suite, one.split) == (told.suite, told.split)
+        ]
+        parts.append(exam)
+        parts += map(_section, sections(fields, derived, rows))
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(f"### Worker calls per question\n\n{_table(calls_table(rows))}")
     boxes = packages(shown.rows)
@@ -77,7 +85,12 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _exam(rows: Sequence[Row]) -> str:
+def _section(one: Section) -> str:
+    body = (f"### {one.title}", one.text, _table(one.lines) if one.lines else "")
+    return "\n\n".join(filter(None, body))
+
+
+def _exam(rows: Sequence[Row], can_show: str) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [
@@ -95,7 +108,7 @@ def _exam(rows: Sequence[Row]) -> str:
         lines.append(_line([_head(block), *[""] * (len(HEADER) - 1)]))
         lines += [_line(_cells(row, told.get(id(row), ""), notes)) for row in block]
     foot = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
-    return "\n\n".join(part for part in (title, "\n".join(lines), foot) if part)
+    return "\n\n".join(part for part in (title, can_show, "\n".join(lines), foot) if part)
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:
@@ -147,8 +160,8 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
         str(row.epochs),
         f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
-        dollars(row.usd_per_query, row.n_unpriced),
-        paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced),
+        dollars(row.usd_per_query, row.n_unpriced, row.auditable),
+        paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable),
         count(row.tokens_in),
         count(row.tokens_out),
         count(row.tokens_reasoning),

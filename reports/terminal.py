@@ -14,7 +14,7 @@ from reports.blocks import (
 from reports.boxes import apart, boxes_of
 from reports.breakdown import Comparison, Part, groups_of
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
-from reports.tables import Row
+from reports.row import Row
 
 WIDTH = 120
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
@@ -50,19 +50,40 @@ def _block(block: Sequence[Row], shown: Comparison) -> str:
     ]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
-    return "\n".join(line[:WIDTH].rstrip() for line in (title, *lines, *below))
+    said = [one.said for one in shown.fields if one.rows[0] is first]
+    words = [part for one in said for part in wrap(one, WIDTH, break_on_hyphens=False)]
+    return "\n".join(line[:WIDTH].rstrip() for line in (title, *words, *lines, *below))
 
 
 def _tries(block: Sequence[Row]) -> list[str]:
-    """Say what the accuracy is where questions were asked more than once, row by row if need be."""
-    asked = {row.epochs for row in block}
-    if asked == {1}:
-        return []
-    if len(asked) == 1:
-        return [f"acc: {avg_at(block)}, the mean over epochs; intervals are clustered by question"]
-    each = ", ".join(f"{row.system} avg@{row.epochs}" for row in block)
-    return wrap(
-        f"acc: the mean over epochs, clustered by question: {each}", WIDTH, break_on_hyphens=False
+    """Say what the accuracy is where questions were asked more than once."""
+    tries = avg_at(block)
+    said = f"acc: {tries}, the mean over epochs; intervals are clustered by question"
+    return [said] if tries else []
+
+
+def derived_text(rows: Sequence[Row]) -> str:
+    """Return derived rows for those who ask for them."""
+    heads = (
+        "derived, no call of its own",
+        "acc %",
+        "95 % interval",
+        "vs ref",
+        "verdict",
+        "USD/query",
+    )
+    lines = [heads, *(_derived(row) for row in rows)]
+    return "\n".join(line[:WIDTH].rstrip() for line in aligned(lines)) if rows else ""
+
+
+def _derived(row: Row) -> tuple[str, ...]:
+    return (
+        f"{row.suite} {row.system}",
+        percent(row.accuracy),
+        interval(row.ci_low, row.ci_high),
+        points(row.paired_diff),
+        row.verdict or UNKNOWN,
+        usd(row.usd_per_query),
     )
 
 

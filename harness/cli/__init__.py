@@ -10,8 +10,24 @@ import os
 import sys
 from collections.abc import Sequence
 
-from harness import arguments, learning_arguments, money_arguments, route_arguments
-from harness.cli import auditing, grading, integrity, ledgering, money, routing, running, showing
+from harness import (
+    arguments,
+    learning_arguments,
+    money_arguments,
+    report_arguments,
+    route_arguments,
+)
+from harness.cli import (
+    auditing,
+    comparing,
+    grading,
+    integrity,
+    ledgering,
+    money,
+    routing,
+    running,
+    showing,
+)
 from harness.errors import PodiumError
 
 
@@ -44,7 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
     for name, function, add in (
         ("demo", running.demo_command, arguments.demo_arguments),
         ("run", running.run_command, learning_arguments.run_arguments),
-        ("report", running.report_command, arguments.report_arguments),
+        ("report", running.report_command, report_arguments.report_arguments),
+        ("power", comparing.power_command, report_arguments.power_arguments),
         ("route", routing.route_command, route_arguments.route_arguments),
         ("record", running.record_command, arguments.record_arguments),
         ("grade", grading.grade_command, arguments.grade_arguments),

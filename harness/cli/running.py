@@ -87,10 +87,18 @@ def report_command(args: argparse.Namespace) -> int:
 
     first = args.dirs[0]
     out = args.out or (first.parent if first.is_file() else first) / "report"
-    report = write_report(args.dirs, out)
+    report = write_report(args.dirs, out, _wanted(args))
     print(report.text)
     print(f"Written to {out}: {', '.join(path.name for path in report.files)}")
     return 0
+
+
+def _wanted(args: argparse.Namespace) -> Any:
+    """Return what is asked of a report; a demo's report is asked for nothing special."""
+    from reports.wanted import Wanted
+
+    names = ("vs", "epochs", "maj", "derived", "published")
+    return Wanted(**{name: getattr(args, name) for name in names if hasattr(args, name)})
 
 
 def demo_command(args: argparse.Namespace) -> int:
