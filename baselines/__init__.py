@@ -31,7 +31,7 @@ from baselines import (
 )
 from baselines.frameworks.crewai_system import CREWAI
 from baselines.frameworks.systems import FRAMEWORKS
-from baselines.routing import manifests as routing
+from baselines.routing.manifests import MANIFESTS as ROUTERS
 from harness.system import Manifest
 
 SYSTEMS: Mapping[str, Manifest] = {
@@ -54,7 +54,7 @@ SYSTEMS: Mapping[str, Manifest] = {
         by_tests.ESCALATION,
         tree_search.AB_MCTS,
         roles.PLANNER_EXECUTOR_VERIFIER,
-        *routing.MANIFESTS,
+        *ROUTERS,
         *calling.MANIFESTS,
         random_plans.RANDOM_WORKER,
         random_plans.RANDOM_WORKFLOW,
