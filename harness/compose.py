@@ -203,6 +203,7 @@ def header(row: Entry, experiment: Experiment, facts: Facts) -> dict[str, Any]:
                 "knowledge_cutoff": slot.knowledge_cutoff,
                 "config": slot.config.model_dump(exclude_none=True),
                 "args": _without_folders(slot.args),
+                **({"not_auditable": slot.not_auditable} if slot.not_auditable else {}),
             }
             for slot in facts.spec.slots
         },

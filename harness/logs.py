@@ -36,6 +36,8 @@ class WorkerFacts(BaseModel):
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Arguments of the provider, e.g. `reasoning_enabled`: identity too."""
+    not_auditable: str = ""
+    """Why nothing tells the dollars of its calls; empty where tokens and a price do."""
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -26,8 +26,19 @@ REPLAYING = "recorded"
 REHEARSING = "rehearsal"
 """The two providers that call nobody; all others are `live`."""
 
+UNPRICEABLE = "not-auditable"
+"""Begins the price reference of a worker whose dollars nothing tells: no book has such a key."""
+
 ROLES = (CONDUCTOR, GRADER)
 """Tables of a pool file whose models are no workers; each is named as its table is."""
+
+
+class _Misplaced(ValueError):
+    """A mistake that only the whole file shows, with the field it is in."""
+
+    def __init__(self, said: str, where: tuple[int | str, ...]) -> None:
+        super().__init__(said)
+        self.where = where
 
 
 class WorkerSpec(BaseModel):
@@ -47,24 +58,27 @@ class WorkerSpec(BaseModel):
     config: GenerateConfig = GenerateConfig()
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Model arguments of the provider (Inspect's `-M`)."""
+    not_auditable: str = ""
+    """Why nothing that the provider reports gives the dollars of a call, for systems behind an
+    endpoint: e.g. other models are called behind the name, and their tokens are not reported. Such
+    calls have no price. Empty where tokens and a price are enough, orchestration tokens included.
+    """
+
+    @model_validator(mode="after")
+    def _has_no_price_if_none_can_be_told(self) -> Self:
+        if self.not_auditable and self.price:
+            raise _Misplaced("a worker that is not_auditable has no price", ("price",))
+        return self
 
     @property
     def price_ref(self) -> str:
-        """The key to look up in a price book."""
-        return self.price or self.model
+        """The key to look up in a price book; one that no book has where nothing tells a price."""
+        return f"{UNPRICEABLE}/{self.model}" if self.not_auditable else self.price or self.model
 
     @property
     def provider(self) -> str:
         """The Inspect provider: the model id up to its first slash."""
         return self.model.split("/", 1)[0]
-
-
-class _Misplaced(ValueError):
-    """A mistake that only the whole file shows, with the field it is in."""
-
-    def __init__(self, said: str, where: tuple[int | str, ...]) -> None:
-        super().__init__(said)
-        self.where = where
 
 
 class PoolSpec(BaseModel):

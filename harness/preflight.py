@@ -45,6 +45,8 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
 def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
     """Yield why the calls of a worker would have no price: no entry, or none for its service."""
     price = book.prices.get(slot.price_ref)
+    if slot.not_auditable:
+        return  # the pool says that it has none, and every table says it again
     if price is None and not book.prices:
         yield (
             f"Worker {slot.name!r} has no price: book {book.name!r} states none, so name another "

@@ -32,6 +32,7 @@ def money_columns(sitting: Sitting, totals: SystemTotals) -> dict[str, Any]:
         "usd_scoring_per_query": _each(_scoring(sitting), totals.n_graded),
         "price_book_date": book.date,
         "price_evidence": _evidence(sitting, book),
+        "auditable": not not_auditable(sitting),
     }
 
 
@@ -74,10 +75,17 @@ def _evidence(sitting: Sitting, book: Book) -> str:
     return "; ".join(said)
 
 
+def not_auditable(sitting: Sitting) -> dict[str, str]:
+    """Return the workers that were called and whose dollars nothing tells, each with the reason."""
+    called = {kind.role for kind in sitting.spend if in_table(kind)}
+    found = ((role, sitting.facts.workers.get(role)) for role in sorted(called))
+    return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
+
+
 def notes_on_money(sitting: Sitting, totals: SystemTotals) -> list[str]:
     """Return footnotes: prices that are not of their book's day, hardware, graders, open ends."""
     book = book_from_json(sitting.facts.prices)
-    notes: list[str] = []
+    notes = [f"not auditable: {role} ({why})" for role, why in not_auditable(sitting).items()]
     carried = [one for one in _evidence(sitting, book).split("; ") if one.endswith("carried-back")]
     if carried:
         who = ", ".join(one.partition(":")[0] for one in carried)
@@ -93,19 +101,23 @@ def notes_on_money(sitting: Sitting, totals: SystemTotals) -> list[str]:
     return notes
 
 
-def dollars(value: Decimal | None, unpriced: int) -> str:
+def dollars(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:
     """Return dollars per query; what lacks a price is no number, and says how many calls do."""
+    if value is None and not auditable:
+        return "not auditable"
     return f"—({unpriced} unpriced)" if value is None and unpriced else usd(value)
 
 
-def paid_cell(low: Decimal | None, high: Decimal | None, unpriced: int) -> str:
+def paid_cell(
+    low: Decimal | None, high: Decimal | None, unpriced: int, auditable: bool = True
+) -> str:
     """Return what was paid: one number, a range, or a number from which on it is.
 
     >>> paid_cell(Decimal("0.0123"), Decimal("0.015"), 0)
     '0.0123–0.0150'
     """
     if low is None or (high is None and unpriced):
-        return dollars(None, unpriced)
+        return dollars(None, unpriced, auditable)
     if high is None:
         return f"{usd(low)}–?"
     return usd(low) if low == high else f"{usd(low)}–{usd(high)}"

@@ -160,6 +160,8 @@ class Row:
     """Why the reference is the reference."""
     derived: str = ""
     """How the row was made from the logs of others; empty for a system that sat the exam."""
+    auditable: bool = True
+    """False where a worker was called of whose dollars its provider's reports tell nothing."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))

@@ -121,8 +121,7 @@ def nothing_unpriced(evidence: Evidence) -> Checked:
     for row in evidence.rows:
         uncounted = row.input_uncached is None
         if row.billable == "yes" and row.usd is None:
-            why = "whose provider counted no tokens" if uncounted else f"of {row.price_ref}"
-            found.weak[f"calls without a price {why}"] += 1
+            found.weak[_why_unpriced(evidence, row)] += 1
         if row.billable == "yes" and uncounted and row.usd is not None:
             said = "it has a price and no tokens"
             found.faults.append(Fault("I6", evidence.name, f"call {row.call}", said))
@@ -134,6 +133,15 @@ def nothing_unpriced(evidence: Evidence) -> Checked:
             said = f"written down as {outcome['usd']}, and no book prices it"
             found.faults.append(Fault("I6", evidence.name, f"call {row.call}", said))
     return found
+
+
+def _why_unpriced(evidence: Evidence, row: LedgerRow) -> str:
+    worker = evidence.facts.workers.get(row.role) if evidence.facts else None
+    if worker and worker.not_auditable:
+        return f"calls of {row.role}, not auditable: {worker.not_auditable}"
+    uncounted = row.input_uncached is None
+    why = "whose provider counted no tokens" if uncounted else f"of {row.price_ref}"
+    return f"calls without a price {why}"
 
 
 def cache_reads(evidence: Evidence) -> Checked:
