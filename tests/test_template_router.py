@@ -1,0 +1,123 @@
+"""What tries say of templates, and which one is then chosen for a question."""
+
+import numpy as np
+import pytest
+
+from baselines.compute_matched import compute_matched_system, samples
+from baselines.template_router import TemplateExplorer, template_system
+from baselines.templates import Seen, expected, templates
+from conductor.policy import by_one
+from harness.errors import UserError
+from harness.estimate.plans import counted_calls
+from harness.exploring import Round, Task, Tried
+from harness.records import Question
+from harness.workflow import Step, Workflow
+
+CREW = ("ada", "bob", "cyd", "dot")
+RIVERS = tuple(
+    Question(f"river-{n}", f"How long is the river {n} in the valley?", "integer")
+    for n in range(30)
+)
+PRIMES = tuple(
+    Question(f"prime-{n}", f"Count primes and divisors below {n}", "integer") for n in range(30)
+)
+TASK = Task((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
+
+
+def learn(right: dict[str, str], task: Task = TASK) -> tuple[list[list[Tried]], list[Round]]:
+    """Explore an exam whose questions of a kind are answered by one worker alone, always."""
+    explorer, done, rounds = TemplateExplorer(), list[list[Tried]](), list[Round]()
+    plans = templates(task.workers).plans
+    while made := explorer.next_round(task, done):
+        rounds.append(made)
+        done.append(
+            [
+                Tried(
+                    question=name,
+                    epoch=epoch,
+                    value=float(plans[at].steps[-1].worker == right[name.partition("-")[0]]),
+                    calls=len(plans[at].steps),
+                    usd=0.0,
+                    plan=plans[at].as_json(),
+                )
+                for name, indices in made.args["tries"].items()
+                for epoch, at in enumerate(indices, 1)
+            ]
+        )
+    return done, rounds
+
+
+DONE, ROUNDS = learn({"river": "ada", "prime": "bob"})
+LEARNED = TemplateExplorer().learnt(TASK, DONE)
+SYSTEM = template_system(LEARNED)
+
+
+def test_eight_workers_make_464_templates_and_each_has_one_shape() -> None:
+    known = templates(tuple("abcdefgh"))
+    assert len(known.plans) == 464
+    assert np.bincount(known.shapes).tolist() == [8, 56, 56, 336, 8]
+    assert known.calls[known.shapes == 4].tolist() == [5] * 8
+
+
+def test_a_template_nobody_tried_is_expected_to_do_what_its_workers_do_elsewhere() -> None:
+    known = templates(CREW)
+    ends_in_ada = [plan.steps[-1].worker == "ada" for plan in known.plans]
+    tried = np.flatnonzero(known.shapes == 2)
+    value = np.array([float(ends_in_ada[at]) for at in tried])
+    found = expected(known, Seen(tried, np.zeros(len(tried), dtype=np.int64), value), 1).score
+    triples = np.flatnonzero(known.shapes == 1)
+    good = [at for at in triples if known.plans[at].steps[1].worker == "ada"]
+    bad = [at for at in triples if known.plans[at].steps[1].worker != "ada"]
+    assert found[good].min() > found[bad].max()
+
+
+def test_each_kind_of_question_gets_the_template_that_suits_it() -> None:
+    new = Question("x", "How long is the river 99 in the valley?", "integer")
+    other = Question("y", "Count primes and divisors", "integer")
+    river, prime = (counted_calls(SYSTEM, one, CREW)[-1] for one in (new, other))
+    assert (river.worker, prime.worker) == ("ada", "bob")
+
+
+def test_rounds_stay_within_the_budget_and_use_most_of_it() -> None:
+    spent = sum(one.calls for tries in DONE for one in tries)
+    assert 500 <= spent <= 600
+    assert len(ROUNDS) == 6
+    for made in ROUNDS:
+        asked = TASK.questions[made.first : made.first + made.questions]
+        assert set(made.args["tries"]) == {one.id for one in asked}
+        assert all(len(tries) == made.epochs for tries in made.args["tries"].values())
+
+
+def test_the_same_tries_teach_the_same_bytes() -> None:
+    assert TemplateExplorer().learnt(TASK, DONE).sha256 == LEARNED.sha256
+    assert learn({"river": "ada", "prime": "bob"})[0] == DONE
+
+
+def test_a_budget_without_a_single_try_teaches_nothing() -> None:
+    with pytest.raises(UserError, match="too few for a single try"):
+        TemplateExplorer().learnt(TASK, [])
+
+
+def test_another_pool_is_refused() -> None:
+    with pytest.raises(UserError, match="that this pool lacks"):
+        counted_calls(SYSTEM, RIVERS[0], ("ada", "bob"))
+
+
+def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:
+    drawn = [samples(2.25, 7, f"q{n}", 1) for n in range(4000)]
+    assert set(drawn) == {2, 3}
+    assert abs(sum(drawn) / len(drawn) - 2.25) < 0.03
+    assert drawn == [samples(2.25, 7, f"q{n}", 1) for n in range(4000)]
+    found = counted_calls(compute_matched_system("ada", 3.0), RIVERS[0], CREW)
+    assert [call.worker for call in found] == ["ada"] * 3
+    with pytest.raises(UserError, match="between 1 and"):
+        compute_matched_system("ada", 0.5)
+
+
+def test_a_plan_done_by_one_worker_keeps_its_subtasks_and_what_they_read() -> None:
+    plan = Workflow((Step("ada", "look up"), Step("bob", "compute", reads=(0,))))
+    made = by_one(plan, "cyd")
+    assert [(step.worker, step.subtask, step.reads) for step in made.steps] == [
+        ("cyd", "look up", ()),
+        ("cyd", "compute", (0,)),
+    ]
