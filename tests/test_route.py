@@ -271,6 +271,15 @@ def test_what_cannot_be_judged_is_one_sentence(
     assert len(error.splitlines()) == 1
 
 
+def test_one_worker_alone_is_nobody_to_choose_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("sample_id,prompt,eval_name,m,m|total_cost\na,Say 1,x,1,0.1\n")
+    assert main(["route", f"routerbench:{path}"]) == 2
+    assert "has one worker, m: nobody to choose from" in capsys.readouterr().err
+
+
 @needs_aime
 def test_nothing_learnt_from_questions_that_must_not_be_published_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

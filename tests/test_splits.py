@@ -77,7 +77,7 @@ DECLARED = (
 
 
 def test_a_question_that_would_teach_and_be_judged_is_refused_by_name() -> None:
-    with pytest.raises(UserError, match="1 questions would teach and be judged, first a, which is"):
+    with pytest.raises(UserError, match="1 question would teach and be judged, first a, which is"):
         split_of(matrix_of(*DECLARED), "declared", 0)
 
 
@@ -85,7 +85,7 @@ def test_shared_questions_teach_nobody_when_that_is_asked_for() -> None:
     split = split_of(matrix_of(*DECLARED), "declared", 0, drop_shared=True)
     (fold,) = split.folds
     assert (fold.train.tolist(), fold.test.tolist()) == ([1], [2])
-    assert "1 questions taught nobody" in split.notes[0]
+    assert "1 question taught nobody" in split.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from harness.errors import UserError
 from harness.matrix import Asked, Matrix
+from harness.plural import counted
 from harness.rewards.exams import question_digest
 
 Rows = NDArray[np.intp]
@@ -144,7 +145,7 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
         folds.append(Fold(np.setdiff1d(fold.train, shared), fold.test) if shared else fold)
     if not dropped:
         return split
-    note = f"{dropped} questions taught nobody, for they are judged under another id or the same."
+    note = f"{counted(dropped, 'question')} taught nobody: judged too, under this or another id."
     return replace(split, folds=tuple(folds), notes=(*split.notes, note))
 
 
@@ -160,7 +161,7 @@ def _said(matrix: Matrix, keys: Sequence[str], fold: Fold, shared: Sequence[int]
     judged: list[int] = fold.test.tolist()
     same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
     return (
-        f"{matrix.name}: {len(shared)} questions would teach and be judged, first "
+        f"{matrix.name}: {counted(len(shared), 'question')} would teach and be judged, first "
         f"{matrix.questions[first].id}, which is {', '.join(same)}: leave them out of what teaches "
         "with --drop-shared."
     )

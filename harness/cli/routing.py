@@ -58,6 +58,8 @@ def _matrix(args: argparse.Namespace) -> Any:
 
     found = read_matrix(args.source, Given(data_folder(args.data), gpqa=gpqa))
     whole = found.whole()
+    if len(found.workers) == 1:
+        raise UserError(f"{found.name} has one worker, {found.workers[0]}: nobody to choose from.")
     lacking = len(found.questions) - len(whole.questions)
     if not whole.questions:
         raise UserError(f"{found.name}: no question was graded for every worker.")
