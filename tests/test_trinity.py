@@ -170,7 +170,7 @@ def test_trinity_learns_within_its_budget_whom_to_ask_and_runs_as_learnt(tmp_pat
     learned = explorer.learnt(task, done)
     assert 0 < learned.about.calls == len(rig.heard) <= task.calls
     assert len(done) >= 3
-    assert len({one.question for one in done[0]} | {one.question for one in done[1]}) > 7
+    assert {one.question for one in done[0]} != {one.question for one in done[1]}
     write_learned(learned, tmp_path / "trinity.npz")
     system = trinity_system(read_learned(str(tmp_path / "trinity.npz"), "trinity"))
     right = [ask(system, rig.again(), one).text == "ANSWER: right" for one in task.questions]
