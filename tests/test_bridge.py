@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from audited import rows_below, sat
@@ -38,7 +39,7 @@ ONE = Exam(size=1)
 
 async def chat(model: str, text: str, base_url: str | None = None) -> str:
     """Ask as frameworks do: by chat completions."""
-    settings = client_settings() | ({"base_url": base_url} if base_url else {})
+    settings: Any = client_settings() | ({"base_url": base_url} if base_url else {})
     async with AsyncOpenAI(**settings) as client:
         done = await client.chat.completions.create(
             model=model, messages=[{"role": "user", "content": text}], temperature=0.9
