@@ -9,9 +9,6 @@ from typing import Any
 
 from harness.system import Manifest
 
-Expected = tuple[int, int]
-"""The least and the most worker calls of a question."""
-
 
 def declared(manifest: Manifest, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest's facts as plain JSON values, for so many workers and these arguments."""
@@ -26,15 +23,3 @@ def declared(manifest: Manifest, workers: int, args: Mapping[str, Any]) -> dict[
 def expected_calls(manifest: Manifest, workers: int, args: Mapping[str, Any]) -> list[int] | None:
     """Return the least and the most worker calls; None where they cannot be said beforehand."""
     return None if manifest.expected is None else list(manifest.expected(workers, args))
-
-
-def calls_text(expected: Expected | None) -> str:
-    """Return expected calls in words; empty where nothing was promised.
-
-    >>> calls_text((8, 8)), calls_text((1, 5)), calls_text(None)
-    ('8', '1-5', '')
-    """
-    if expected is None:
-        return ""
-    least, most = expected
-    return str(least) if least == most else f"{least}-{most}"

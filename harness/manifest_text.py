@@ -6,9 +6,9 @@ from textwrap import fill
 from typing import Any, get_args
 
 from harness.compose import manifest_key
-from harness.declared import calls_text
 from harness.errors import UserError
 from harness.listing import columns
+from harness.plural import from_to
 from harness.system import Group, Manifest, Need
 
 WIDTH = 100
@@ -92,7 +92,7 @@ def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
 def _expected(manifest: Manifest) -> str:
     if manifest.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
-    one, seven = (calls_text(manifest.expected(n, {})) for n in POOLS)
+    one, seven = (from_to(manifest.expected(n, {})) for n in POOLS)
     return f"that is {one}" if one == seven else f"{one} with one worker, {seven} with seven"
 
 

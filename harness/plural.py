@@ -1,4 +1,4 @@
-"""A count with its noun, for messages. Not here: numbers in tables."""
+"""How counts are put into words: nouns by number, and ranges."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -8,3 +8,15 @@ def counted(count: int, noun: str) -> str:
     ('1 sitting', '1,200 sittings')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def from_to(span: tuple[int, int] | None) -> str:
+    """Return a range in figures; empty where there is none.
+
+    >>> from_to((8, 8)), from_to((1, 5)), from_to(None)
+    ('8', '1-5', '')
+    """
+    if span is None:
+        return ""
+    least, most = span
+    return str(least) if least == most else f"{least}-{most}"

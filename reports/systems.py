@@ -7,7 +7,7 @@ promise is the audit's I7.
 from collections.abc import Sequence
 from typing import Any
 
-from harness.declared import calls_text
+from harness.plural import from_to
 from harness.sittings import Sitting
 from reports.render import UNKNOWN
 from reports.row import Row
@@ -22,7 +22,7 @@ def manifest_columns(sitting: Sitting) -> dict[str, Any]:
         "source": facts.source,
         "calls_min": min(calls, default=None),
         "calls_max": max(calls, default=None),
-        "calls_expected": calls_text(facts.calls_expected),
+        "calls_expected": from_to(facts.calls_expected),
         "prompt_sha256": facts.prompt_sha256,
     }
 

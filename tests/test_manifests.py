@@ -12,6 +12,7 @@ from harness.audit import audit
 from harness.cli import main
 from harness.cli.parts import catalogue, controls
 from harness.compose import Request
+from harness.field import missing_extra
 from harness.logs import RunFacts, find_logs, read_log, run_facts
 from harness.manifest_text import NEEDS
 from harness.run import run
@@ -25,9 +26,9 @@ ALONE = [
     name
     for name, one in SYSTEMS.items()
     if not one.learns and not one.needs - {"conductor"} and one.group != "frameworks"
-    if name != "single:<worker>"
+    if name != "single:<worker>" and missing_extra(one) is None
 ]
-"""Systems that any practice suite can be sat by, without an extra's help or a train split."""
+"""Systems that can sit any practice suite, with no train split and with what is installed here."""
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -6,10 +6,10 @@ from typing import Any
 
 from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
-from harness.declared import calls_text
 from harness.ledger.logged import SampleRecord
 from harness.ledger.row import LedgerRow
 from harness.logs import RunFacts
+from harness.plural import from_to
 from harness.records import CONDUCTOR
 
 LIVE = "live"
@@ -68,7 +68,7 @@ def _unexpected(sample: SampleRecord, rows: Sequence[LedgerRow], facts: RunFacts
     answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
     cut = sample.plan.get("stopped") is not None or asked != answered
     if len(answered) > most or (len(answered) < least and not cut):
-        promised = calls_text(facts.calls_expected)
+        promised = from_to(facts.calls_expected)
         yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
 
 
