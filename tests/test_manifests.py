@@ -1,6 +1,7 @@
 """What systems say of themselves, held against what they do on the practice suites."""
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,11 +13,16 @@ from harness.audit import audit
 from harness.cli import main
 from harness.cli.parts import catalogue, controls
 from harness.compose import Request
+from harness.estimate.estimate import estimate
+from harness.estimate.plans import counted_calls
 from harness.field import missing_extra
 from harness.logs import RunFacts, find_logs, read_log, run_facts
 from harness.manifest_text import NEEDS
+from harness.place import Place, standing_at
+from harness.pool_file import read_pool
 from harness.run import run
 from harness.sittings import read_sittings
+from harness.solver import system_of
 from harness.system import Manifest, Need
 from reports.row import Row
 from reports.tables import build_rows
@@ -95,6 +101,34 @@ def test_where_prompts_are_cut_is_part_of_their_digest() -> None:
     one: dict[str, Any] = {"name": "n", "solver": "s", "summary": "S.", "source": "p", "calls": "1"}
     whole, cut = Manifest(**one, prompts=("ab", "c")), Manifest(**one, prompts=("a", "bc"))
     assert whole.prompt_sha256 != cut.prompt_sha256
+
+
+PLANNED = [name for name in ALONE if name != "oracle" and "conductor" not in SYSTEMS[name].needs]
+"""Those whose calls a dry run can count: the oracle's plans and a conductor's are not there yet."""
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
+    manifest, parts, spec = SYSTEMS[name], catalogue(), read_pool("rehearsal")
+    args = {"worker": "sage", "chosen_on": "train", "n": 1} if name == "best-single" else {}
+    with standing_at(Place(spec=spec)):
+        system = system_of(lambda: parts.solver(manifest.solver, {**args, "pool": spec.name}))
+    question = parts.suites["practice-integer"].load("eval")[0].sealed()
+    counted = counted_calls(system, question, spec.names, spec)
+    assert manifest.expected is not None
+    least, most = manifest.expected(len(spec.names), args)
+    assert least <= len(counted) <= most
+
+
+def test_a_dry_run_knows_that_a_longer_reply_costs_more(tmp_path: Path) -> None:
+    def most(system: str) -> Decimal:
+        request = Request(("practice-integer",), (system,), "rehearsal", tmp_path / "run", limit=1)
+        lines = estimate(request, catalogue(), controls()).lines
+        (line,) = [one for one in lines if one.system == system]
+        assert line.most.output is not None
+        return line.most.output
+
+    assert most("long-context") == 5 * most("best-single")
 
 
 @pytest.fixture(scope="module")
