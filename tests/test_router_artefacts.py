@@ -174,6 +174,15 @@ def test_a_pool_without_the_workers_a_router_knows_is_refused() -> None:
     assert rig.heard == []
 
 
+def test_a_question_that_taught_a_router_does_not_examine_it() -> None:
+    system = routed_system(train(ROUTERS["router-knn"](), TAUGHT))
+    rig = scripted_pool(algebraist="A", programmer="B", idler="C")
+    seen = Question(id="seen", text=TAUGHT.questions[4].text.upper(), kind="text")
+    with pytest.raises(UserError, match="taught by seen"):
+        anyio.run(system, seen, rig.pool)
+    assert rig.heard == []
+
+
 def test_a_willingness_needs_prices_before_the_first_question() -> None:
     unpriced = replace(TAUGHT, usd=np.full_like(TAUGHT.usd, np.nan))
     learned = train(ROUTERS["router-mf"](), unpriced)

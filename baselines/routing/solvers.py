@@ -8,9 +8,11 @@ from inspect_ai.solver import Solver, solver
 from baselines.routing.learning import policy
 from baselines.routing.router import choose
 from baselines.single import alone
+from harness.errors import UserError
 from harness.learned import Learned, read_learned, refuse_other_workers
 from harness.pool import Pool
 from harness.records import Question
+from harness.rewards.exams import question_digest
 from harness.solver import as_solver
 from harness.system import System, planned
 from harness.workflow import Workflow
@@ -24,11 +26,16 @@ def routed_system(learned: Learned, willingness: float | None = None) -> System:
     given and some worker has no known price.
     """
     trained = policy(learned)
-    workers = learned.about.workers
+    workers, taught = learned.about.workers, frozenset(learned.about.questions)
     choose(trained.estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_other_workers(learned, pool.workers)
+        if question_digest(question.text) in taught:
+            raise UserError(
+                f"{learned.about.system} was taught by {question.id}, so it cannot be examined by "
+                f"it: train it on other questions."
+            )
         chosen = choose(trained.estimate([question.text]), willingness)
         return alone(workers[int(chosen[0])])
 
