@@ -67,6 +67,18 @@ def fitness_of(tries: Sequence[Tried], candidates: int) -> list[float]:
     return [round(sum(values) / len(values) if values else usual, 6) for values in grades]
 
 
+def first_question(generation: int, questions: int, known: int) -> int:
+    """Return where a generation's questions start; each start comes before any comes again.
+
+    >>> [first_question(at, 5, 9) for at in range(6)], first_question(3, 9, 9)
+    ([0, 1, 2, 3, 4, 0], 0)
+    """
+    starts, stride = known - questions + 1, questions
+    while math.gcd(stride, starts) != 1:
+        stride += 1
+    return generation * stride % starts
+
+
 @dataclass(frozen=True, slots=True)
 class TrinityExplorer:
     """Spends the budget on generations; each generation is asked other questions."""
@@ -89,8 +101,7 @@ class TrinityExplorer:
             "features": self.features,
             "fitness": [fitness_of(tried, population(dims)) for tried in done],
         }
-        room = len(task.questions) - questions + 1
-        first = len(done) * questions % room
+        first = first_question(len(done), questions, len(task.questions))
         most = self.turns
         return Round("baselines/try_trinity", args, questions, population(dims), first, most)
 
