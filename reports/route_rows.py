@@ -59,6 +59,8 @@ class Routing:
     embedder: str
     refits: int
     reference: str
+    hindsight: str
+    """The best single worker on the questions that are judged: the reference that nobody has."""
     oracle: str
     """The system that knows every verdict."""
     systems: tuple[Routed, ...]
@@ -81,7 +83,11 @@ class RouteRow:
     difference_high: float | None
     detectable: float | None
     verdict: str
-    """Empty for what is no router."""
+    """Against the reference; empty for what is no router."""
+    hindsight: float | None
+    """A router's difference to the best single worker in hindsight: the careful side."""
+    hindsight_low: float | None
+    hindsight_high: float | None
     p_value: float | None
     p_holm: float | None
     usd_per_query: float | None
@@ -97,6 +103,7 @@ def route_rows(routing: Routing) -> tuple[RouteRow, ...]:
     """Return one row per system, in the order given."""
     reference = _named(routing, routing.reference)
     oracle = float(_named(routing, routing.oracle).scores.mean())
+    hindsight = _named(routing, routing.hindsight)
     routers = [one.system for one in routing.systems if one.kind == "router"]
     found = {one.system: _difference(routing, one, reference) for one in routing.systems}
     held = dict(zip(routers, adjusted([found[name] for name in routers]), strict=True))
@@ -108,6 +115,7 @@ def route_rows(routing: Routing) -> tuple[RouteRow, ...]:
         interval = accuracy_interval(_values(routing, one))
         delta = held.get(one.system) or found[one.system]
         judged = delta if one.kind == "router" else None
+        later = _difference(routing, one, hindsight) if judged else None
         rows.append(
             RouteRow(
                 system=one.system,
@@ -121,6 +129,9 @@ def route_rows(routing: Routing) -> tuple[RouteRow, ...]:
                 difference_high=delta.interval and delta.interval.high,
                 detectable=delta.detectable,
                 verdict=judged.verdict if judged else "",
+                hindsight=later and later.mean,
+                hindsight_low=later and later.interval and later.interval.low,
+                hindsight_high=later and later.interval and later.interval.high,
                 p_value=judged.p_value if judged else None,
                 p_holm=judged.p_holm if judged else None,
                 usd_per_query=_mean(one.usd),

@@ -37,7 +37,7 @@ SINGLES = ("single worker", *HEADER[1:5])
 DOLLARS = "USD/query"
 ABOUT = (
     "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
-    "reference", "notes",
+    "reference", "hindsight", "oracle", "notes",
 )  # fmt: skip
 LEGEND = (
     "vs best: against best-single, which was chosen on the questions that teach. Verdicts are for "
@@ -181,7 +181,18 @@ def _by_price(routing: Routing, rows: Sequence[RouteRow]) -> list[str]:
 def _notes(routing: Routing, rows: Sequence[RouteRow]) -> list[str]:
     own = [f"{row.system}: {row.note}." for row in rows if row.note]
     costless = [] if bounds(routing) else ["No dollars: some worker's are unknown."]
-    return [*own, *costless, *routing.notes, f"Source: {routing.source}."]
+    return [*_in_hindsight(rows), *own, *costless, *routing.notes, f"Source: {routing.source}."]
+
+
+def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
+    """Say of each router that is better how it does against the best single worker there was."""
+    return [
+        f"{row.system} is better than best-single; against the best single worker in hindsight it "
+        f"is {points(row.hindsight)} "
+        f"{interval(row.hindsight_low, row.hindsight_high, signed=True)}."
+        for row in rows
+        if row.verdict == "better"
+    ]
 
 
 def route_markdown(routing: Routing, rows: Sequence[RouteRow]) -> str:

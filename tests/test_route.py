@@ -163,7 +163,7 @@ def routing(n: int, *routers: Routed, usd: float = np.nan) -> Routing:
     )
     return Routing(
         "made-up", "nowhere", "recorded", "by hand", 2, tuple(f"q{i}" for i in range(n)), 1, 0,
-        "tfidf", 1, "best-single", "oracle-router", anchors, {}, ("A note.",),
+        "tfidf", 1, "best-single", "single:a", "oracle-router", anchors, {}, ("A note.",),
     )  # fmt: skip
 
 
@@ -175,6 +175,25 @@ def test_a_router_that_closes_the_gap_is_better_and_the_table_says_how_far() -> 
     (found,) = [row for row in rows if row.kind == "router"]
     assert (found.verdict, found.gap_closed, found.difference) == ("better", 1.0, 0.5)
     assert [row.verdict for row in rows if row.kind != "router"] == [""] * 4
+
+
+def test_a_router_that_is_better_is_also_held_against_the_best_worker_in_hindsight() -> None:
+    shown = routing(200, routed("router-a", BETTER))
+    assert route_rows(shown)[1].hindsight == 0.5
+    assert "in hindsight it is +50.0 [+43.0,+57.0]" in " ".join(route_text(shown).split())
+    hard = replace(shown, hindsight="oracle-router")
+    assert route_rows(hard)[1].verdict == "better"
+    assert "in hindsight it is +0.0 -." in " ".join(route_text(hard).split())
+
+
+def test_a_reference_that_changes_from_fold_to_fold_is_said_to_be_weak() -> None:
+    matrix = matrix_of([[1, 0], [1, 0], [0, 1], [0, 1]], [[1, 2]] * 4)
+    folds = (Fold(np.array([0, 1]), np.array([2, 3])), Fold(np.array([2, 3]), np.array([0, 1])))
+    assert (
+        "this reference is a little weak"
+        in judge(matrix, Split("s", folds), Contest((), None)).notes[0]
+    )
+    assert "weak" not in judge(matrix, Split("s", folds[:1]), Contest((), None)).notes[0]
 
 
 def test_a_small_difference_is_inconclusive_and_p_values_count_the_routers() -> None:

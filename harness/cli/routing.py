@@ -98,7 +98,7 @@ def _contest(args: argparse.Namespace, matrix: Any) -> Any:
 
 def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
     """Return plain records of what was judged."""
-    from baselines.judging.judged import BEST_SINGLE, ORACLE
+    from baselines.judging.judged import BEST_SINGLE, HINDSIGHT, ORACLE
     from reports.route_rows import FrontierPoint, Routed, Routing
 
     best = next(row.chosen for row in judged.rows if row.system == BEST_SINGLE)
@@ -126,6 +126,7 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
         embedder=contest.embedder.name if contest.embedder else "",
         refits=judged.refits,
         reference=BEST_SINGLE,
+        hindsight=HINDSIGHT,
         oracle=ORACLE,
         systems=systems,
         frontiers={
