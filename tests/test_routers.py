@@ -8,11 +8,14 @@ import topics
 
 from baselines.routing.cluster import ClusterRouter, balance, near_weights
 from baselines.routing.contrast import Losses, cluster_slope, worker_slope
+from baselines.routing.contrastive import ContrastiveRouter
 from baselines.routing.descent import Parts, parts
+from baselines.routing.factors import FactorsRouter
 from baselines.routing.knn import KnnRouter
 from baselines.routing.learning import ROUTERS, policy, texts_of, train
 from baselines.routing.logistic import LogisticRouter
-from baselines.routing.router import Examples, choose
+from baselines.routing.mlp import MlpRouter
+from baselines.routing.router import Examples, Router, choose
 from harness.errors import UserError
 from harness.matrix import Floats, Matrix
 
@@ -128,6 +131,22 @@ def test_more_clusters_than_train_questions_are_refused() -> None:
         ClusterRouter(clusters=7).fit(fitted_on(6), 0)
     with pytest.raises(UserError, match="top_k is 1 to 2"):
         ClusterRouter(clusters=2, top_k=3).fit(fitted_on(6), 0)
+
+
+@pytest.mark.parametrize(
+    "router",
+    [
+        ClusterRouter(alpha=1.5),
+        ContrastiveRouter(top_k=0),
+        FactorsRouter(noise=-1.0),
+        LogisticRouter(c=0.0),
+        MlpRouter(units=0),
+    ],
+    ids=lambda router: router.name,
+)
+def test_a_setting_that_means_nothing_is_refused(router: Router) -> None:
+    with pytest.raises(UserError, match=router.name):
+        router.fit(fitted_on(6), 0)
 
 
 def test_the_nearest_clusters_share_a_vote_by_softmax_of_distance() -> None:

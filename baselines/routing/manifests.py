@@ -9,8 +9,8 @@ from harness.matrix import Matrix
 from harness.system import Manifest, exactly
 
 _EMBEDDING: Final = (
-    "reads questions by TF-IDF (1024 terms) unless trained with another embedder; its authors by a "
-    "neural embedding model"
+    "reads questions by TF-IDF (1,024 terms), unless trained with another embedder, and not by its "
+    "authors' neural embeddings"
 )
 _DOLLARS: Final = (
     "expects of each worker its mean dollars on the train split, whatever the question"
