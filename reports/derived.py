@@ -103,6 +103,7 @@ def _routed(singles: Sequence[Pair]) -> tuple[Row, Values] | None:
     values = {name: [one] for name, one in zip(names, taken.tolist(), strict=True)}
     usd, tokens = _taken(block.usd[whole], chosen), _taken(block.tokens[whole], chosen)
     nobody = int((taken == 0).sum())
+    asked = "1 question" if nobody == 1 else f"{nobody} questions"
     row = _figures(_blank(singles[0][0]), values)
     unit = "dollars" if not np.isnan(block.usd).all(axis=0).any() else "output tokens"
     return replace(
@@ -110,8 +111,8 @@ def _routed(singles: Sequence[Pair]) -> tuple[Row, Values] | None:
         system=ORACLE_ROUTER,
         knowledge_cutoff="; ".join(filter(None, (one.knowledge_cutoff for one, _ in singles))),
         derived=f"from {len(singles)} single workers: {ROUTED} (in {unit})",
-        notes=f"uses targets; derived, no call of its own; nobody right on {nobody} questions, "
-        "which are billed at the cheapest worker",
+        notes=f"uses targets; derived, no call of its own; nobody right on {asked}, "
+        "billed at the cheapest worker",
         usd_per_query=None if np.isnan(usd).any() else Decimal(str(round(float(usd.mean()), 12))),
         tokens_out=None if np.isnan(tokens).any() else float(tokens.mean()),
         calls=1.0,

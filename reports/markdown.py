@@ -16,7 +16,7 @@ from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.money import dollars, paid_cell
 from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.row import Row
-from reports.significance import Section, first_words, sections
+from reports.significance import Section, first_words, published_section, sections
 from reports.systems import calls_table, systems_table
 
 MARK = "<!-- podium report -->"
@@ -71,6 +71,7 @@ def markdown(
         parts += map(_section, sections(fields, derived, rows))
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(f"### Worker calls per question\n\n{_table(calls_table(rows))}")
+        parts += map(_section, published_section(told.suite))
     boxes = packages(shown.rows)
     if boxes:
         parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
@@ -86,7 +87,7 @@ def markdown(
 
 
 def _section(one: Section) -> str:
-    body = (f"### {one.title}", one.text, _table(one.lines) if one.lines else "")
+    body = (f"### {one.title}", one.text, _table(one.lines) if one.lines else "", one.foot)
     return "\n\n".join(filter(None, body))
 
 

@@ -20,6 +20,7 @@ from reports.breakdown import Comparison, Part, compare
 from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
+from reports.published import published_text
 from reports.reconciliation import reconciliation
 from reports.row import COLUMNS, Row
 from reports.terminal import derived_text, table_text
@@ -58,7 +59,10 @@ class Report:
     def text(self) -> str:
         """The tables for a terminal, and below them what they leave out."""
         derived = derived_text(self.shown.derived) if self.wanted.derived else ""
-        parts = (table_text(self.shown), derived, "\n".join((*self.spend, *self.skipped)))
+        suites = dict.fromkeys(row.suite for row in self.rows)
+        papers = published_text(list(suites)) if self.wanted.published else ""
+        below = "\n".join((*self.spend, *self.skipped))
+        parts = (table_text(self.shown), derived, papers, below)
         return "\n\n".join(filter(None, parts))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from reports.blocks import pool_name, put
 from reports.field import Field, corners_text
+from reports.published import TEXT, TITLE, numbered, published, table_of
 from reports.render import UNKNOWN, count, interval, percent, points, usd, usd_about
 from reports.row import Row
 
@@ -21,6 +22,14 @@ class Section:
     text: str
     lines: Sequence[Sequence[str]]
     """Heads first."""
+    foot: str = ""
+
+
+def published_section(suite: str) -> list[Section]:
+    """Return the published figures of a suite; nothing where there are none."""
+    found, notes = published(suite), list[str]()
+    lines = table_of(found, notes)
+    return [Section(f"{suite}: {TITLE.lower()}", TEXT, lines, numbered(notes))] if found else []
 
 
 def place(row: Row, rows: Sequence[Row]) -> str:
