@@ -85,6 +85,15 @@ bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeB
 trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
 	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)
 
+.PHONY: frameworks
+frameworks: $(INSTALLED_DEV) ## Run the agent frameworks on the ledger (downloads 1.3 GB)
+	PODIUM_FRAMEWORKS=1 $(BIN)/python -m pytest tests/test_frameworks.py $(ARGS)
+
+.PHONY: bench-frameworks
+bench-frameworks: $(INSTALLED_DEV) ## Measure what frameworks add to the native pipeline's requests
+	$(BIN)/python -m pip install -qq --disable-pip-version-check '.[all-frameworks]'
+	$(BIN)/python tests/benchmarks/framework_overhead.py $(ARGS)
+
 .PHONY: clean
 clean: ## Remove the environment, caches and the demo's output
 	rm -rf $(VENV) $(OUT) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis

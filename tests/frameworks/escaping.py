@@ -1,0 +1,35 @@
+"""LangChain's client asked for a model that is not bridged: prints what becomes of the question."""
+
+import json
+import sys
+
+from inspect_ai import eval
+from inspect_ai.solver import Solver, solver
+
+from harness.bridge import bridged, client_settings
+from harness.pool import Pool
+from harness.solver import as_solver
+from suites._registry import practice_integer
+
+
+async def answer(question: str, pool: Pool) -> str:
+    """Forget the prefix, at an address where somebody would answer; then make do without."""
+    from langchain_openai import ChatOpenAI
+
+    settings = client_settings() | {"base_url": sys.argv[1]}
+    try:
+        return str((await ChatOpenAI(model="gpt-5", **settings).ainvoke(question)).text)
+    except Exception:
+        return "ANSWER: 7"
+
+
+@solver
+def escaping() -> Solver:
+    """Return the framework as a contestant."""
+    return as_solver(bridged("langchain", answer), "rehearsal")
+
+
+(log,) = eval(practice_integer(), solver=escaping(), limit=1, display="none", log_dir=sys.argv[2])
+(sample,) = log.samples or []
+said = sample.error.message if sample.error else ""
+print(json.dumps({"status": log.status, "said": said, "scores": len(sample.scores or {})}))
