@@ -26,7 +26,7 @@ from reports.route_rows import (
 SCHEMA = "podium-route-1"
 MARK = "<!-- podium route -->"
 COLUMNS = tuple(field.name for field in fields(RouteRow))
-MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS), "route.json": f'"{SCHEMA}"'}
+MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
 WIDTH = 120
 NAME = 44
 HEADER = (
