@@ -7,7 +7,8 @@ solver. Does not: plans written by a model (conductor/), exams (suites/), runnin
 Reading order: `single.py` (the smallest), `self_consistency.py` (votes), `mixture.py` (published,
 with a prompt of its own), `self_mixture.py`, `reflection.py`, `best_of_n.py` and `debate.py` (one
 worker, asked more often), `by_tests.py` (programs, chosen by public tests), `roles.py`,
-`random_plans.py`, then `tree_search.py` (a search by a library), `plan_set.py` and `oracle.py`.
+`random_plans.py`, then `tree_search.py` (a search by a library), `plan_set.py` and `oracle.py`;
+`routing/` learns from single workers' results whom to ask.
 """
 
 from collections.abc import Mapping

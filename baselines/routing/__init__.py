@@ -2,5 +2,6 @@
 
 Reading order: `router.py` (the interface and the one decision rule), `embedders.py`, `knn.py` (the
 smallest router), `learning.py` (from a matrix to an artefact and back), `solvers.py`. Not here:
-routers that call workers in order to choose, and judging routers (reports/).
+routers that call workers in order to choose (baselines/calling/), and judging routers
+(baselines/judging/).
 """

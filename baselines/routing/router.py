@@ -3,7 +3,7 @@
 A router learns from a `Matrix` of single workers' results and then sends each question to one
 worker. What it has learnt is plain arrays and nothing else, so that a file holds all of it. Not
 here: how any router learns (a file each), embedding text (embedders.py), asking workers
-(solvers.py), judging routers (reports/).
+(solvers.py), judging routers (baselines/judging/).
 """
 
 from collections.abc import Sequence
