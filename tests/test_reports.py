@@ -30,7 +30,7 @@ HEADER = (
     "se,se_clustered,paired_bca_low,paired_bca_high,p_value,p_holm,test,n_paired,n_better,"
     "n_worse,correlation,usd_low,usd_high,usd_median,usd_p95,usd_ratio,usd_ratio_low,"
     "usd_ratio_high,usd_per_correct,tokens_per_correct,cost_of_pass,share_infinite,"
-    "pareto_probability,maj_k,maj_accuracy,reference_rule,derived"
+    "pareto_probability,maj_k,maj_accuracy,reference_rule,derived,auditable"
 )
 
 
