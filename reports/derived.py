@@ -30,7 +30,7 @@ ROUTED = (
 KEPT = (
     "suite", "suite_version", "label", "pool", "data_revision", "price_book",
     "box", "split", "dates", "seed", "time_scale", "prompt", "pool_sha256", "price_book_sha256",
-    "price_book_date", "box_python", "box_image", "box_image_id", "box_packages",
+    "price_book_date", "auditable", "box_python", "box_image", "box_image_id", "box_packages",
 )  # fmt: skip
 """What a derived row shares with the row that it is made from."""
 

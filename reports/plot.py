@@ -1,7 +1,7 @@
 """plot.png: accuracy against would-be dollars per query, one panel per exam, label and pool.
 
-The dotted line is the reference. Names stand in a key beside each panel and not at the
-points, so no two labels can overlap.
+The dotted line is the reference, the grey steps are the frontier. Names stand in a key beside each
+panel and not at the points, so no two labels can overlap.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -13,13 +13,15 @@ from math import ceil
 from pathlib import Path
 from textwrap import wrap
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
 from reports.render import percent
-from reports.tables import Row
+from reports.row import Row
+from reports.stats.frontier import non_dominated
 
 SOFTWARE = "podium"
 """Stands in the image's metadata: what a later report may overwrite."""
@@ -104,6 +106,7 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
     shown = [row for row in rows if row.accuracy is not None and scale.place(row) is not None]
     for row in shown:
         _point(axes, row, scale.place(row) or 0.0, looks[row.system])
+    _frontier(axes, shown, scale)
     for row in shown:
         if row.verdict == "reference" and row.accuracy is not None:
             axes.axhline(100 * row.accuracy, color="grey", linewidth=0.8, linestyle=":")
@@ -116,6 +119,18 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: Mapping[str, tuple[str, str]]
     axes.grid(visible=True, alpha=0.25)
     if shown:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)
+
+
+def _frontier(axes: Axes, shown: Sequence[Row], scale: Scale) -> None:
+    """Join the plain systems that no other beats in both; steps, for none lies between them."""
+    plain = [row for row in shown if row.reference_allowed and not row.uses_targets]
+    costs = np.array([scale.place(row) or 0.0 for row in plain])
+    scores = np.array([row.accuracy or 0.0 for row in plain])
+    points = sorted(set(zip(costs[on := non_dominated(costs, scores)], scores[on], strict=True)))
+    if len(points) > 1:
+        x, y = zip(*points, strict=True)
+        heights = [100 * score for score in y]
+        axes.step(x, heights, where="post", color="grey", linewidth=0.8, alpha=0.6)
 
 
 def _scale(rows: Sequence[Row]) -> Scale:
