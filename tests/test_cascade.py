@@ -26,7 +26,6 @@ from baselines.calling.cascade import (
     cascade_automix,
     cascade_frugal,
     cascade_system,
-    spread,
     try_cascade,
 )
 from baselines.calling.cascade_training import CascadeExplorer, Tries, best, chains
@@ -94,19 +93,15 @@ def test_replies_without_an_answer_have_no_confidence() -> None:
     assert agreement("integer", ["no idea"] * 3).confidence == 0
 
 
-def test_an_untrained_cascade_in_a_pool_without_prices_takes_pool_order() -> None:
-    rig = scripted_pool(a=unsure, b=unsure, c=unsure, d=unsure, e="ANSWER: 5")
-    answer = ask(cascade_system(AGREE), rig.pool, SUM)
-    assert (list(dict.fromkeys(rig.asked)), answer.text) == (list(spread("abcde")), "ANSWER: 5")
-
-
 def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
     with pytest.raises(UserError, match="scorer is one of agreement, verifier, logistic"):
         try_cascade(scorer="taste", samples=3)
     with pytest.raises(UserError, match="samples of at least 1"):
         cascade(samples=0)
+    with pytest.raises(UserError, match="not trained needs its workers in order"):
+        cascade()
     with pytest.raises(UserError, match=r"between 0 and 1, not at 1\.5"):
-        cascade_automix(threshold=1.5)
+        cascade_automix(workers=["a", "b"], threshold=1.5)
     with pytest.raises(UserError, match="cascade-frugal is not trained"):
         cascade_frugal()
 

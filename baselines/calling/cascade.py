@@ -2,16 +2,14 @@
 
 FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv 2310.12963),
 written from the papers. Which workers, in which order and from which confidence on is learnt on the
-train split (cascade_training.py); untrained it asks the cheapest workers first and accepts above
-`THRESHOLD`. Not here: the scorers (accepting.py).
+train split (cascade_training.py); untrained it asks the workers that are named and accepts from
+`THRESHOLD` on. Not here: the scorers (accepting.py).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, cast
 
-import numpy as np
 from inspect_ai.solver import Solver, solver
 
 from baselines.calling.accepting import VERIFY, Scorer, Scoring, last, scored
@@ -121,39 +119,9 @@ class Stages:
     """Of the logistic scorer, by worker; empty when it has learnt nothing."""
 
 
-def cheapest_first(pool: Pool) -> tuple[str, ...]:
-    """Return the workers by output rate in the run's price book; pool order where one is unknown.
-
-    Workers at the same rate stay in pool order.
-    """
-    if pool.spec is None or pool.spend is None:
-        return pool.workers
-    prices = {
-        name: pool.spend.book.prices.get(pool.spec.worker(name).price_ref) for name in pool.workers
-    }
-    rates: dict[str, Decimal] = {}
-    for name, price in prices.items():
-        if price is None:
-            return pool.workers
-        rates[name] = price.output
-    return tuple(sorted(pool.workers, key=rates.__getitem__))
-
-
-def spread(order: Sequence[str], stages: int = STAGES) -> tuple[str, ...]:
-    """Return at most so many of an order, its ends among them.
-
-    >>> spread("abcdefgh"), spread("ab")
-    (('a', 'e', 'h'), ('a', 'b'))
-    """
-    if len(order) <= stages:
-        return tuple(order)
-    at = np.linspace(0, len(order) - 1, stages).round().astype(int)
-    return tuple(order[int(one)] for one in at)
-
-
 def untrained(workers: Sequence[str], threshold: float, pool: Pool) -> Stages:
-    """Return the stages of a cascade that has learnt nothing: those named, or a spread by price."""
-    chosen = tuple(known(pool, one) for one in workers) or spread(cheapest_first(pool))
+    """Return the stages of a cascade that has learnt nothing: the workers that were named."""
+    chosen = tuple(known(pool, one) for one in workers)
     return Stages(chosen, (threshold,) * (len(chosen) - 1), {})
 
 
@@ -173,6 +141,11 @@ def cascade_system(
     threshold: float = THRESHOLD,
 ) -> System:
     """Return the cascade: learnt, or untrained over `workers` with one threshold for all stages."""
+    if learned is None and not workers:
+        raise UserError(
+            "A cascade that is not trained needs its workers in order, cheapest first: "
+            "-S workers=a,b; or let `podium run` train it."
+        )
     if not 0 <= threshold <= 1:
         raise UserError(f"A cascade's threshold lies between 0 and 1, not at {threshold:g}.")
 
