@@ -43,7 +43,7 @@ BEST_OF_N_TESTS = Manifest(
     needs=frozenset({"public tests"}),
     deviations=(
         "samples at the worker's own temperature",
-        "a tie goes to the program that appeared first",
+        "a tie goes to the program that appeared first; a reply without one comes last",
     ),
 )
 RETRY = Manifest(
@@ -122,6 +122,16 @@ async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
     return [found[at] for at in range(len(texts))]
 
 
+def best_of(grades: Sequence[Grade]) -> int:
+    """Return the index of the highest value; of equals, the first in which an answer was found.
+
+    >>> best_of([Grade(0.0, None), Grade(0.0, "print(1)"), Grade(0.0, "print(2)")])
+    1
+    """
+    ranks = [(grade.value, grade.extracted is not None) for grade in grades]
+    return ranks.index(max(ranks))
+
+
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
     if pool.trial is None:
@@ -166,10 +176,10 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
         asked = known(pool, worker or pool.workers[0])
         session = Session(question, pool)
         texts = [reply.text for reply in await session.ask_all([Step(asked)] * n)]
-        shares = [grade.value for grade in await public_results(session, texts)]
-        best = max(shares)
-        chosen = texts[shares.index(best)]
-        return session.answer(chosen, {"trials": n, "passed_public_tests": best >= 1})
+        grades = await public_results(session, texts)
+        at = best_of(grades)
+        passed = grades[at].value >= 1
+        return session.answer(texts[at], {"trials": n, "passed_public_tests": passed})
 
     return answer
 

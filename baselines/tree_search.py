@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from inspect_ai.solver import Solver, solver
 
-from baselines.by_tests import public_results
+from baselines.by_tests import best_of, public_results
 from baselines.random_plans import draws
 from baselines.single import at_least_one
 from harness.answers import normalised
@@ -66,7 +66,7 @@ AB_MCTS = Manifest(
         "the score is the share of public tests where questions show tests, else the share of "
         "other replies so far with the same answer (the authors have a score from the task)",
         "where agreement scores, the answer that most replies share in the end wins; a tie goes to "
-        "the first",
+        "the first that can be read",
         "the prompt that asks to improve a reply is in our own words",
         "every worker of the pool is an action, as in the authors' multi-model variant",
     ),
@@ -102,11 +102,10 @@ class _Search:
 
     def best(self) -> int:
         """Return the step whose reply is the answer: the first of those with the highest score."""
-        values = [grade.value for grade in self.grades]
-        if not self.is_tested:
-            answers = self._answers()
-            values = [agreement(answers, at).value for at in range(len(answers))]
-        return values.index(max(values))
+        if self.is_tested:
+            return best_of(self.grades)
+        answers = self._answers()
+        return best_of([agreement(answers, at) for at in range(len(answers))])
 
     @property
     def is_tested(self) -> bool:
