@@ -92,6 +92,7 @@ def imported(path: Path) -> set[str]:
 
 
 OPTIONAL = {
+    ("baselines/calling/trinity_training.py", "cmaes"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/integrity/signing.py", "cryptography"),
     ("harness/ledger/raw_log.py", "compression"),  # of Python's own library, from 3.14 on
@@ -108,10 +109,23 @@ def test_the_base_install_declares_every_package_it_imports() -> None:
         (path.relative_to(ROOT).as_posix(), name)
         for path in files
         if ".".join(path.relative_to(ROOT).with_suffix("").parts) not in may_import_torch()
+        if path not in WITH_FRAMEWORKS
         for name in imported(path) - set(PACKAGES) - sys.stdlib_module_names
     }
     found -= OPTIONAL
     assert {pair for pair in found if declared.isdisjoint(map(dashed, owners[pair[1]]))} == set()
+
+
+WITH_FRAMEWORKS = frozenset((ROOT / "baselines" / "frameworks").glob("with_*.py"))
+
+
+@pytest.mark.parametrize("path", sorted(WITH_FRAMEWORKS), ids=lambda path: path.stem)
+def test_a_framework_is_imported_only_when_it_is_run(path: Path) -> None:
+    top = [one for one in ast.parse(path.read_text()).body if isinstance(one, ast.Import)]
+    froms = [one for one in ast.parse(path.read_text()).body if isinstance(one, ast.ImportFrom)]
+    names = {alias.name for one in top for alias in one.names}
+    names |= {(one.module or "").split(".")[0] for one in froms}
+    assert names <= set(PACKAGES) | sys.stdlib_module_names
 
 
 def dashed(name: str) -> str:
