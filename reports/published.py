@@ -15,8 +15,8 @@ from reports.render import UNKNOWN, aligned
 
 TITLE = "Published, other harness"
 TEXT = (
-    "From papers, as printed: other prompts, limits, prices and draws than the tables above. No "
-    "comparison and no verdict takes them in."
+    "From papers (source and table), as printed: other prompts, limits, prices and draws than the "
+    "tables above. No comparison and no verdict takes them in."
 )
 WIDTH = 120
 
@@ -59,8 +59,8 @@ def published(suite: str) -> list[Figure]:
 def table_of(found: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
     """Return the lines of a table, heads first; its notes are numbered and put into `notes`."""
     heads = (
-        "published, other harness", "setting", "%", "SE", "worker tokens out", "USD/query", "calls",
-        "source",
+        "published, other harness", "%", "SE", "setting", "source", "tokens out", "USD/query",
+        "calls",
     )  # fmt: skip
     return [heads, *(_line(one, notes) for one in found)]
 
@@ -72,9 +72,9 @@ def _line(one: Figure, notes: list[str]) -> tuple[str, ...]:
             notes.append(note)
         marks.append(str(notes.index(note) + 1))
     name = f"{one.system} ({', '.join(marks)})" if marks else one.system
-    rest = (one.se, one.tokens, one.usd, one.calls)
-    said = (part or UNKNOWN for part in rest)
-    return (name, one.setting, one.value, *said, f"{one.source}, table {one.table}")
+    spent = (part or UNKNOWN for part in (one.tokens, one.usd, one.calls))
+    source = f"{one.source}, {one.table}"
+    return (name, one.value, one.se or UNKNOWN, one.setting, source, *spent)
 
 
 def numbered(notes: Sequence[str]) -> str:
