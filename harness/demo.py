@@ -22,6 +22,8 @@ SYSTEMS = (
     "moa-lite",
     "planner-executor-verifier",
     "conductor-prompted",
+    "conductor-best-single",
+    "compute-matched-usd",
     "random-worker",
     "random-workflow",
     "oracle",
