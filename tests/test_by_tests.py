@@ -124,7 +124,12 @@ def test_a_worker_without_a_price_leaves_the_pool_in_its_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "system", [best_of_n_tests_system(), retry_system(), escalation_system()], ids=str
+    "system",
+    [
+        pytest.param(best_of_n_tests_system(), id="best-of-n-tests"),
+        pytest.param(retry_system(), id="retry"),
+        pytest.param(escalation_system(), id="escalation"),
+    ],
 )
 def test_without_public_tests_nobody_is_asked(system: System) -> None:
     rig = in_turn(*PROGRAMS)
