@@ -1,16 +1,20 @@
 """Best of n by a judge: one worker answers n times, one more call picks an answer by its number.
 
-The judge sees the question and the candidates, no target. Picking by public tests is for programs
-and another system (best-of-n-tests); picking with the exam's own grader is an oracle.
+The judge sees the question and the candidates, no target. A judge that answers the question
+instead of naming a number has chosen too, where a candidate gives the same answer. Picking by
+public tests is for programs and another system (best-of-n-tests); picking with the exam's own
+grader is an oracle.
 """
 
 import re
+from collections.abc import Sequence
 
 from inspect_ai.solver import Solver, solver
 
 from baselines.single import at_least_one, known
+from harness.answers import normalised
 from harness.pool import Pool
-from harness.records import FALLBACK, Answer, Question
+from harness.records import FALLBACK, Answer, Kind, Question
 from harness.session import Session
 from harness.solver import as_solver
 from harness.system import Manifest, System, exactly
@@ -44,6 +48,8 @@ BEST_OF_N = Manifest(
     on_best=True,
     deviations=(
         "the judge is the same worker unless named, and its prompt is in our own words",
+        "a judge that names no number, but answers the question, picks the first candidate with "
+        "that answer",
         "an unreadable choice falls back to the first candidate (counted in a footnote)",
         "samples at the worker's own temperature",
     ),
@@ -64,6 +70,21 @@ def chosen(reply: str, n: int) -> int | None:
     return number - 1 if 1 <= number <= n else None
 
 
+def picked(kind: Kind, verdict: str, candidates: Sequence[str]) -> int | None:
+    r"""Return the index from 0 of the candidate a judge picks: by number, else by its own answer.
+
+    A number that is no candidate's is no choice, whatever else the judge says.
+
+    >>> picked("integer", "It is 7.\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"])
+    1
+    """
+    if _CHOICE.search(verdict):
+        return chosen(verdict, len(candidates))
+    own = normalised(kind, verdict)
+    answers = [normalised(kind, candidate) for candidate in candidates]
+    return answers.index(own) if own is not None and own in answers else None
+
+
 def best_of_n_system(
     worker: str | None = None, n: int = SAMPLES, judge: str | None = None
 ) -> System:
@@ -76,7 +97,7 @@ def best_of_n_system(
         session = Session(question, pool)
         drawn = await session.ask_all([Step(asked)] * n)
         verdict = await session.ask(Step(picking, CHOOSE, reads="all", system=CANDIDATES))
-        at = chosen(verdict.text, n)
+        at = picked(question.kind, verdict.text, [reply.text for reply in drawn])
         return session.answer(
             drawn[at or 0].text, noted={FALLBACK: UNREADABLE} if at is None else {}
         )

@@ -16,7 +16,7 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import Solver
 from scripted import Heard, script, scripted_pool
 
-from baselines.best_of_n import CANDIDATES, CHOOSE, UNREADABLE, best_of_n_system, chosen
+from baselines.best_of_n import CANDIDATES, CHOOSE, UNREADABLE, best_of_n_system, chosen, picked
 from baselines.debate import AGAIN, OTHERS, debate_system
 from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_lite, moa_paper_system, moa_system
 from baselines.reflection import REVIEW, long_context, self_reflection_system
@@ -146,6 +146,15 @@ def test_a_choice_that_cannot_be_read_leaves_the_first_candidate_and_says_so(ver
     rig = scripted_pool(abacus=numbered, sage=verdict)
     answer = ask(best_of_n_system(n=3, judge="sage"), rig.pool)
     assert (answer.text, dict(answer.noted)) == ("ANSWER: 0", {FALLBACK: UNREADABLE})
+
+
+def test_a_judge_that_answers_instead_picks_the_first_candidate_with_its_answer() -> None:
+    rig = scripted_pool(abacus=numbered, sage="I work it out myself.\nANSWER: 2")
+    answer = ask(best_of_n_system(n=3, judge="sage"), rig.pool)
+    assert (answer.text, dict(answer.noted)) == ("ANSWER: 2", {})
+    assert picked("program", "```python\nprint(2)\n```", ["none", "```\nprint(2)\n```"]) == 1
+    assert picked("integer", "Both are wrong.", ["I cannot tell.", "ANSWER: 7"]) is None
+    assert picked("integer", "CHOICE: 9\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"]) is None
 
 
 @pytest.mark.parametrize(
