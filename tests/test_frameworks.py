@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,11 +57,14 @@ class Ran:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     folder = tmp_path_factory.mktemp("frameworks")
     wheel = build_wheel(folder / "dist")
-    python = made(folder / "env", f"{wheel}[all-frameworks]")
-    crew = made(folder / "crew", CREWAI)
-    run(python, folder / "together", [NATIVE, *IN_PROCESS])
-    settings = {"PODIUM_SANDBOX": "local", "PODIUM_CREWAI": str(crew)}
-    run(python, folder / "alone", ["crewai"], settings)
+    with ThreadPoolExecutor() as both:  # a core each: pip is one process, and so is a run
+        wanted = both.submit(made, folder / "env", f"{wheel}[all-frameworks]")
+        crew = both.submit(made, folder / "crew", CREWAI).result()
+        python = wanted.result()
+        settings = {"PODIUM_SANDBOX": "local", "PODIUM_CREWAI": str(crew)}
+        alone = both.submit(run, python, folder / "alone", ["crewai"], settings)
+        run(python, folder / "together", [NATIVE, *IN_PROCESS])
+        alone.result()
     return Ran(python, folder)
 
 
