@@ -31,6 +31,12 @@ WARMEST = 0.5
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
 NO_TESTS = "{} needs an exam whose questions show tests, and a sandbox to run them in."
 
+_PUBLIC = (
+    "tries are checked on the tests that the question shows, as the paper says (simple.py in its "
+    "repository checks on the hidden ones)"
+)
+"""github.com/benediktstroebl/agent-eval, LLMDebugger/programming/simple.py, commit 9fc2698."""
+
 BEST_OF_N_TESTS = Manifest(
     name="best-of-n-tests",
     solver="baselines/best_of_n_tests",
@@ -57,6 +63,7 @@ RETRY = Manifest(
     on_best=True,
     needs=frozenset({"public tests"}),
     deviations=(
+        _PUBLIC,
         "a worker that repeats itself exactly at temperature 0 gains nothing by it",
         "the last program stands when none passes",
     ),
@@ -72,7 +79,8 @@ WARMING = Manifest(
     on_best=True,
     needs=frozenset({"public tests"}),
     deviations=(
-        "rises in equal steps",
+        _PUBLIC,
+        "rises in equal steps (the authors: gradually)",
         "workers that take no temperature are asked again as they are",
         "the last program stands when none passes",
     ),
@@ -86,9 +94,11 @@ ESCALATION = Manifest(
     expected=lambda n, args: (1, len(_named(args.get("order"))) or n),
     needs=frozenset({"public tests"}),
     deviations=(
+        _PUBLIC,
         "cheapest first by input plus output rate in the pool's price book, in pool order where a "
         "worker has no price there or the pool has no file, unless an order is given",
-        "all workers of the pool take part, each at its own temperature",
+        "all workers of the pool take part, each once and at its own temperature (the authors: "
+        "four models)",
         "the last program stands when none passes",
     ),
 )

@@ -12,12 +12,14 @@ from random import Random
 
 from inspect_ai.solver import Solver, solver
 
+from baselines.by_tests import best_of, public_results
 from baselines.self_consistency import vote
 from baselines.single import known
 from harness.errors import UserError
 from harness.execute import execute
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
+from harness.session import Session
 from harness.solver import as_solver
 from harness.system import Manifest, System
 from harness.workflow import Step, Workflow
@@ -41,6 +43,7 @@ def _manifest(unit: str, what: str) -> Manifest:
             "k is a fraction: each question has one of the two whole numbers around it, drawn so "
             "that the mean is k, and never less than 1",
             "matched with what the other system cost on this exam; costs are no labels",
+            "one call is what best-single's took on average on this exam, not each question's own",
             "a vote of equal answers; for programs the one that passes the most public tests where "
             "the exam shows some (best of n, the stronger and better-known), else identical texts",
         ),
@@ -86,8 +89,7 @@ async def _chosen(question: Question, pool: Pool, replies: Sequence[Reply]) -> s
     texts = list(dict.fromkeys(reply.text for reply in replies))
     if question.kind != "program" or pool.trial is None or len(texts) == 1:
         return vote(question.kind, [reply.text for reply in replies])
-    passed = [(await pool.try_on_public_tests(question, text)).value for text in texts]
-    return texts[passed.index(max(passed))]
+    return texts[best_of(await public_results(Session(question, pool), texts))]
 
 
 @solver

@@ -41,8 +41,10 @@ DEBATE = Manifest(
     k="agents",
     on_best=True,
     deviations=(
-        "the prompt is in our own words (the authors' repository has no licence)",
-        "the majority is over normalised answers, a tie goes to the first agent",
+        "the prompt is in our own words, and does not repeat the question, which opens the "
+        "conversation (the authors' repository has no licence)",
+        "the majority is over normalised answers, a tie goes to the first agent; programs vote by "
+        "identical text",
         "agents of a round answer at once (the authors: one after another; same requests)",
         "samples at the worker's own temperature",
     ),

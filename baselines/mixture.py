@@ -46,8 +46,12 @@ _DEVIATIONS = (
     OWN_LIMIT,
     "a proposer without a reply leaves the question unscored (the authors drop that proposer)",
     "proposers of a layer run at once (the authors: one after another; same requests)",
+    "every worker of the pool proposes, weak ones too, unless named (the authors: six they chose)",
 )
-_FIRST = "the aggregator is the pool's first worker unless named (the authors: their strongest)"
+_FIRST = (
+    "the aggregator is the pool's first worker unless named (the authors: a strong one, chosen for "
+    "it), so name the strongest for the method at its best"
+)
 
 
 def _calls(n: int, args: Mapping[str, Any]) -> int:
@@ -91,7 +95,8 @@ MOA_PAPER = replace(
         OWN_LIMIT.replace("the authors: 2048", "the paper: 4096 output tokens"),
         "the aggregator is drawn anew for each question and epoch (the paper: at random, and not "
         "how often)",
-        "prompt and temperature 0.7 are those of Mixture-of-Agents' authors (the paper gives none)",
+        "prompt and temperature 0.7 are the defaults of Mixture-of-Agents' code, which the paper "
+        "says it ran (its workers elsewhere: 0.2)",
         _DEVIATIONS[1],
     ),
 )

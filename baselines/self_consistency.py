@@ -35,7 +35,8 @@ SELF_CONSISTENCY = Manifest(
         "samples at the worker's own temperature unless one is given (the authors: 0.5 to 0.8), so "
         "that k epochs of the single worker are the same draws",
         "a tie goes to the answer that appeared first",
-        "programs vote by identical text",
+        "programs vote by identical text, which is weak: best-of-n-tests and compute-matched-* "
+        "pick by public tests instead",
     ),
 )
 

@@ -28,7 +28,9 @@ SELF_MOA = Manifest(
     k="k",
     on_best=True,
     deviations=(
-        "temperature 0.7 for samples and aggregator, as in Mixture-of-Agents",
+        "temperature 0.7 for samples and aggregator, as in Mixture-of-Agents' code; the authors' "
+        "own temperature has not been verified",
+        "the parallel form only, not Self-MoA-Seq's sliding window",
         OWN_LIMIT,
         "the worker is the best on our train split (the authors: on the benchmark itself)",
     ),

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from runs import Crew, sit, wrong
 
 import baselines
 import conductor
+from baselines.best_of_n import best_of_n_system
 from harness.audit import audit
 from harness.cli import main
 from harness.cli.parts import catalogue, controls
@@ -195,8 +197,11 @@ def test_a_log_repeats_its_systems_manifest_and_keeps_deviations_out_of_its_note
     assert not {*mixture.deviations} & {*mixture.notes}
 
 
-def test_an_unreadable_choice_is_counted_below_the_table(rows: dict[str, Row]) -> None:
-    assert "2 of 2 answers: a judge's choice could not be read" in rows["best-of-n"].notes
+def test_an_unreadable_choice_is_counted_below_the_table(tmp_path: Path) -> None:
+    sit(tmp_path, "best-of-n", best_of_n_system(n=2, judge="clerk"), Crew(clerk=wrong))
+    sittings, _ = read_sittings([tmp_path])
+    (row,) = build_rows(sittings)
+    assert "4 of 4 answers: a judge's choice could not be read" in row.notes
 
 
 def test_the_table_holds_calls_against_manifests_and_lists_deviations(
