@@ -3,6 +3,15 @@
 import argparse
 from pathlib import Path
 
+SEEDS = 2**32
+
+
+def seed(text: str) -> int:
+    """Return a seed that every generator takes: 32 bits."""
+    if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
+    return int(text)
+
 
 def route_arguments(route: argparse.ArgumentParser) -> None:
     """Add what `podium route` takes."""
@@ -24,7 +33,7 @@ def route_arguments(route: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave questions that would teach and be judged out of what teaches",
     )
-    route.add_argument("--seed", type=int, default=0, help="of folds and of learning (0)")
+    route.add_argument("--seed", type=seed, default=0, help="of folds and of learning (0)")
     route.add_argument(
         "--embedder", default="tfidf", metavar="NAME", help="tfidf (default) or wordllama"
     )

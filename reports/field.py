@@ -46,7 +46,8 @@ class Field:
     rows: tuple[Row, ...]
     questions: int
     cochran: Cochran | None
-    """Of single binary draws on the questions that all were graded on."""
+    """Of single binary draws on the questions that all were graded on; without systems that look
+    at targets or were chosen in hindsight."""
     frontier: Frontier | None
 
     @property
@@ -77,7 +78,8 @@ def field_of(block: Sequence[tuple[Row, Sitting]]) -> Field:
     arrays = arrays_of([sitting for _, sitting in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
-    whole = arrays.scores[~np.isnan(arrays.scores).any(axis=1)]
+    contested = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
+    whole = contested[~np.isnan(contested).any(axis=1)]
     return Field(
         rows=rows,
         questions=len(arrays.scores),

@@ -16,8 +16,15 @@ from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.money import dollars, paid_cell
 from reports.render import UNKNOWN, count, interval, percent, points, usd
 from reports.row import Row
-from reports.significance import Section, first_words, published_section, sections
+from reports.significance import (
+    Section,
+    first_words,
+    published_averages,
+    published_section,
+    sections,
+)
 from reports.systems import calls_table, systems_table
+from reports.terms import terms_text
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -47,7 +54,8 @@ Where a system is not what its authors ran stands under *Systems*, by its manife
 calls it made beside how many it should under *Worker calls per question*.
 Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
 questions can show (80 % power), or one that an exact sign test, or a test adjusted for all
-comparisons with one reference (Holm), does not confirm. `-` is unknown."""
+comparisons with one reference (Holm), does not confirm. `-` is unknown. Every other name of a
+statistic stands under *Terms*."""
 
 CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each run's newest log."
 
@@ -72,6 +80,9 @@ def markdown(
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(f"### Worker calls per question\n\n{_table(calls_table(rows))}")
         parts += map(_section, published_section(told.suite))
+    if any(published_section(row.suite) for row in shown.rows):
+        parts.append(_section(published_averages(), "##"))
+    parts.append(f"## Terms\n\n{terms_text()}")
     boxes = packages(shown.rows)
     if boxes:
         parts.append("## Boxes\n\n" + "\n".join(f"- {line}" for line in boxes))
@@ -86,8 +97,8 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _section(one: Section) -> str:
-    body = (f"### {one.title}", one.text, _table(one.lines) if one.lines else "", one.foot)
+def _section(one: Section, level: str = "###") -> str:
+    body = (f"{level} {one.title}", one.text, _table(one.lines) if one.lines else "", one.foot)
     return "\n\n".join(filter(None, body))
 
 
@@ -115,7 +126,13 @@ def _exam(rows: Sequence[Row], can_show: str) -> str:
 def _table(lines: Sequence[Sequence[str]]) -> str:
     """Return a table of lines, the first one its heads."""
     heads, *rest = lines
-    return "\n".join([_line(heads), _line(["---"] * len(heads)), *map(_line, rest)])
+    rulers = ["---:" if _are_figures(cells) else "---" for cells in zip(*rest, strict=True)]
+    return "\n".join([_line(heads), _line(rulers or ["---"] * len(heads)), *map(_line, rest)])
+
+
+def _are_figures(cells: Sequence[str]) -> bool:
+    """Say whether a column holds figures, alone or before what is said of them."""
+    return all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in cells)
 
 
 def _head(block: Sequence[Row]) -> str:

@@ -79,6 +79,11 @@ def guessed(guess: Guess, effect: float) -> Source:
             )
         found = of_discordant(share)
         said = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
+    if not found.between:
+        raise UserError(
+            f"At {said} two systems never differ: there is nothing to detect. Name an accuracy "
+            "between 0 and 1 and a correlation below 1."
+        )
     return Source(f"assumed: {said}{_noise(guess.within)}", _parted(found, guess.within))
 
 
@@ -147,6 +152,8 @@ def power_text(sources: Sequence[Source], plan: Plan) -> str:
 
 def _one(source: Source, plan: Plan) -> str:
     once = source.variance
+    if not once.between + once.within:
+        return f"{source.said}\nno question tells the two apart: nothing follows for other numbers"
     parts = f"variance of a difference: {once.between:.4f} between questions"
     parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
     lines = [source.said, parts, *_grid(source, plan), *_needed(once, plan)]

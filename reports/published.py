@@ -18,6 +18,13 @@ TEXT = (
     "From papers (source and table), as printed: other prompts, limits, prices and draws than the "
     "tables above. No comparison and no verdict takes them in."
 )
+AVERAGE = "average"
+AVERAGE_TITLE = "Means over several suites, published, other harness"
+AVERAGE_TEXT = (
+    "From papers (source and table), as printed: means over math500, mmlu, rlpr and livecodebench. "
+    "*tokens out* are workers' output tokens alone: like our *worker out*, without input tokens; "
+    "whether a conductor's own are in them is not said. No comparison and no verdict takes them in."
+)
 WIDTH = 120
 
 
@@ -56,6 +63,12 @@ def published(suite: str) -> list[Figure]:
     return sorted(found, key=lambda one: (one.setting, -float(one.value)))
 
 
+def averages() -> list[Figure]:
+    """Return the means over several suites that tell tokens or dollars, best first."""
+    found = [one for one in figures() if one.suite == AVERAGE and (one.tokens or one.usd)]
+    return sorted(found, key=lambda one: -float(one.value))
+
+
 def table_of(found: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
     """Return the lines of a table, heads first; its notes are numbered and put into `notes`."""
     heads = (
@@ -73,7 +86,7 @@ def _line(one: Figure, notes: list[str]) -> tuple[str, ...]:
         marks.append(str(notes.index(note) + 1))
     name = f"{one.system} ({', '.join(marks)})" if marks else one.system
     spent = (part or UNKNOWN for part in (one.tokens, one.usd, one.calls))
-    source = f"{one.source}, {one.table}"
+    source = f"{one.source}, {'table ' if one.table[0].isdigit() else ''}{one.table}"
     return (name, one.value, one.se or UNKNOWN, one.setting, source, *spent)
 
 
@@ -83,13 +96,18 @@ def numbered(notes: Sequence[str]) -> str:
 
 
 def published_text(suites: Sequence[str]) -> str:
-    """Return the published figures of some suites for a terminal; empty when there are none."""
-    blocks: list[str] = []
-    for suite in suites:
-        if found := published(suite):
-            notes: list[str] = []
-            lines = aligned(table_of(found, notes))
-            shown = [line[:WIDTH].rstrip() for line in lines]
-            foot = [part for line in numbered(notes).splitlines() for part in wrap(line, WIDTH)]
-            blocks.append("\n".join((*wrap(f"{suite}: {TEXT}", WIDTH), *shown, *foot)))
+    """Return the published figures of some suites for a terminal, and means over several."""
+    named = [(f"{suite}: {TEXT}", published(suite)) for suite in suites]
+    lacking = ", ".join(suite for suite in suites if not published(suite))
+    blocks = [_block(text, found) for text, found in named if found]
+    blocks.append(_block(f"{AVERAGE_TITLE}. {AVERAGE_TEXT}", averages()))
+    if lacking:
+        blocks.append("\n".join(wrap(f"Nobody published figures of {lacking}.", WIDTH)))
     return "\n\n".join(blocks)
+
+
+def _block(text: str, found: Sequence[Figure]) -> str:
+    notes: list[str] = []
+    lines = [line[:WIDTH].rstrip() for line in aligned(table_of(found, notes))]
+    foot = [part for line in numbered(notes).splitlines() for part in wrap(line, WIDTH)]
+    return "\n".join((*wrap(text.replace("*", ""), WIDTH), *lines, *foot))

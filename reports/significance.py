@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from reports.blocks import pool_name, put
 from reports.field import Field, corners_text
-from reports.published import TEXT, TITLE, numbered, published, table_of
+from reports.published import (
+    AVERAGE_TEXT,
+    AVERAGE_TITLE,
+    TEXT,
+    TITLE,
+    averages,
+    numbered,
+    published,
+    table_of,
+)
 from reports.render import UNKNOWN, count, interval, percent, points, usd, usd_about
 from reports.row import Row
 
@@ -30,6 +39,12 @@ def published_section(suite: str) -> list[Section]:
     found, notes = published(suite), list[str]()
     lines = table_of(found, notes)
     return [Section(f"{suite}: {TITLE.lower()}", TEXT, lines, numbered(notes))] if found else []
+
+
+def published_averages() -> Section:
+    """Return the published means over several suites that tell tokens or dollars."""
+    notes: list[str] = []
+    return Section(AVERAGE_TITLE, AVERAGE_TEXT, table_of(averages(), notes), numbered(notes))
 
 
 def place(row: Row, rows: Sequence[Row]) -> str:
@@ -106,7 +121,7 @@ def _costs(rows: Sequence[Row]) -> Section:
 def _cost(row: Row) -> tuple[str, ...]:
     return (
         f"`{row.system}`",
-        f"{usd(row.usd_per_query)} [{usd_about(row.usd_low)},{usd_about(row.usd_high)}]",
+        f"{usd(row.usd_per_query)}{_between(row.usd_low, row.usd_high)}",
         usd_about(row.usd_median),
         usd_about(row.usd_p95),
         _ratio(row),
@@ -121,9 +136,12 @@ def _cost(row: Row) -> tuple[str, ...]:
 def _ratio(row: Row) -> str:
     if row.usd_ratio is None:
         return UNKNOWN
-    if row.usd_ratio_low is None or row.usd_ratio_high is None:
-        return f"{row.usd_ratio:.2f}"
-    return f"{row.usd_ratio:.2f} [{row.usd_ratio_low:.2f},{row.usd_ratio_high:.2f}]"
+    return f"{usd_about(row.usd_ratio)}{_between(row.usd_ratio_low, row.usd_ratio_high)}"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    """Return an interval of estimates after a blank; nothing where there is none."""
+    return "" if low is None or high is None else f" [{usd_about(low)},{usd_about(high)}]"
 
 
 def _blocks(found: Sequence[Field], rows: Sequence[Row]) -> Section:

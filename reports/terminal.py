@@ -17,8 +17,14 @@ from reports.render import UNKNOWN, aligned, count, interval, percent, points, u
 from reports.row import Row
 
 WIDTH = 120
+LEGEND = (
+    "vs ref: points against the reference, question by question; inconclusive: less than so many "
+    "questions can show, or not confirmed by a sign test or for so many comparisons (Holm)"
+)
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
+DERIVED = 64
+"""Of a derived row's name, which names its suite and its worker, too."""
 HEADER = (
     "system", "acc %", "95 % interval", "vs ref", "verdict", "graded", "USD/query", "tok out",
     "calls", "steps", "sec",
@@ -28,8 +34,9 @@ HEADER = (
 def table_text(shown: Comparison) -> str:
     """Return the rows block by block, no line longer than 120 characters."""
     blocks = [_block(block, shown) for block in blocks_of(shown.rows)]
-    if any(map(_is_limited, shown.rows)):
-        blocks.append(STAR)
+    below = wrap(LEGEND, WIDTH) if any(row.paired_diff is not None for row in shown.rows) else []
+    below += [STAR] if any(map(_is_limited, shown.rows)) else []
+    blocks += ["\n".join(below)] if below else []
     return "\n\n".join(blocks)
 
 
@@ -52,7 +59,8 @@ def _block(block: Sequence[Row], shown: Comparison) -> str:
         below += _parts(grouping, parts)
     said = [one.said for one in shown.fields if one.rows[0] is first]
     words = [part for one in said for part in wrap(one, WIDTH, break_on_hyphens=False)]
-    return "\n".join(line[:WIDTH].rstrip() for line in (title, *words, *lines, *below))
+    titles = wrap(title, WIDTH, break_on_hyphens=False)
+    return "\n".join(line[:WIDTH].rstrip() for line in (*titles, *words, *lines, *below))
 
 
 def _tries(block: Sequence[Row]) -> list[str]:
@@ -77,8 +85,9 @@ def derived_text(rows: Sequence[Row]) -> str:
 
 
 def _derived(row: Row) -> tuple[str, ...]:
+    name = f"{row.suite} {row.system}"
     return (
-        f"{row.suite} {row.system}",
+        name if len(name) <= DERIVED else name[: DERIVED - 1] + "~",
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
         points(row.paired_diff),

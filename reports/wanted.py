@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from harness.errors import UserError
 from harness.sittings import Sitting
+from reports.majority import FEWEST
 from reports.reference import Group, group_of
 from reports.row import Row
 
@@ -107,9 +108,12 @@ def refuse_too_many_tries(maj: int | None, exams: Sequence[Sitting]) -> None:
     """Raise UserError when no system was asked often enough for a majority of `maj` tries."""
     if maj is None:
         return
+    if maj < FEWEST:
+        raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
     most = max((sitting.epochs for sitting in exams), default=0)
-    if not 1 <= maj <= most:
+    if maj > most:
+        fewer = f", or ask for --maj {most} or fewer" if most >= FEWEST else ""
         raise UserError(
             f"A majority of {maj} needs {maj} epochs, and these logs have {most}: run with "
-            f"--epochs {maj}, or ask for --maj {most} or fewer."
+            f"--epochs {maj}{fewer}."
         )

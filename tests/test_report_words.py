@@ -1,0 +1,118 @@
+"""What a report says in words: terms, published means, refusals, and figures that stay whole."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from reported import EXAM, report, right_up_to
+from runs import Crew, Exam, sit, steps
+
+from harness.cli import main
+from harness.sittings import read_sittings
+from reports.breakdown import compare
+from reports.published import averages
+from reports.report import write_report
+from reports.terms import TERMS
+from reports.wanted import Wanted
+
+
+def pair(logs: Path, exam: Exam = EXAM) -> None:
+    sit(logs, "single:sage", crew=Crew(sage=right_up_to(4)), exam=exam)
+    sit(logs, "single:clerk", steps("clerk"), Crew(clerk=right_up_to(1)), exam=exam)
+
+
+def test_cochrans_q_leaves_out_what_looks_at_targets(tmp_path: Path) -> None:
+    pair(tmp_path)
+    (before,) = compare(read_sittings([tmp_path])[0]).fields
+    sit(tmp_path, "oracle", exam=EXAM, uses_targets=True)
+    (after,) = compare(read_sittings([tmp_path])[0]).fields
+    assert before.cochran is not None
+    assert before.cochran == after.cochran
+    assert after.cochran is not None
+    assert after.cochran.df == 1
+
+
+@pytest.mark.parametrize("k", [0, 2])
+def test_a_majority_of_fewer_than_three_is_refused(
+    k: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sit(tmp_path / "logs", "single:sage", exam=EXAM, epochs=2)
+    assert main(["report", str(tmp_path / "logs"), "--maj", str(k)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"podium: --maj {k}: a majority takes 3 tries or more.\n"
+    assert main(["report", str(tmp_path / "logs"), "--maj", "3"]) == 2
+    assert "run with --epochs 3.\n" in capsys.readouterr().err
+
+
+def test_dollars_of_a_cheap_call_keep_their_digits_in_csv_and_json(tmp_path: Path) -> None:
+    pair(tmp_path / "logs")
+    found = report(tmp_path)
+    with found.files[1].open() as file:
+        cells = [row for row in csv.DictReader(file) if not row["derived"]]
+    data = json.loads(found.files[2].read_text())["rows"]
+    for row, cell, record in zip(found.rows, cells, data, strict=False):
+        assert row.usd_median is not None
+        assert row.usd_median < 0.001
+        assert float(cell["usd_median"]) == pytest.approx(row.usd_median, rel=1e-5)
+        assert record["usd_median"] == pytest.approx(row.usd_median, rel=1e-5)
+
+
+def test_published_means_over_several_suites_are_shown_with_how_they_count_tokens(
+    tmp_path: Path,
+) -> None:
+    found = {one.system: (one.tokens, one.usd) for one in averages()}
+    assert found["MoA"] == ("11203", "0.04855")
+    assert found["Conductor"] == ("1820", "0.02384")
+    assert len(found) == 5
+    sit(tmp_path / "logs", "single:sage", exam=Exam(name="aime25"))
+    text = report(tmp_path).files[0].read_text()
+    assert "## Means over several suites, published, other harness" in text
+    assert "workers' output tokens alone" in text
+    assert "| MoA (1, 2) | 62.13 | - | constrained | arXiv 2512.04388v5, table 6 | 11203 |" in text
+
+
+def test_who_asks_for_published_figures_of_a_suite_without_any_is_told_so(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", exam=EXAM)
+    said = write_report([tmp_path / "logs"], tmp_path / "report", Wanted(published=True)).text
+    assert "Nobody published figures of numbers." in said
+    assert "11203" in said
+    assert max(map(len, said.splitlines())) <= 120
+    assert "11203" not in report(tmp_path).files[0].read_text()
+
+
+def test_every_term_of_a_statistic_is_explained_once_and_figures_stand_to_the_right(
+    tmp_path: Path,
+) -> None:
+    pair(tmp_path / "logs")
+    found = report(tmp_path)
+    text = found.files[0].read_text()
+    for name, meaning in TERMS:
+        assert text.count(f"- *{name}*: {meaning}.") == 1
+    lines = text.splitlines()
+    heads = next(at for at, line in enumerate(lines) if line.startswith("| system | SE |"))
+    assert lines[heads + 1].startswith("| --- | ---: |")
+    assert "inconclusive: less than so many questions can show" in found.text
+
+
+def test_systems_that_never_differ_have_nothing_to_detect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["--accuracy", "1"], ["--accuracy", "0.5", "--correlation", "1"]):
+        assert main(["power", *words]) == 2
+        assert "two systems never differ: there is nothing to detect" in capsys.readouterr().err
+    sit(tmp_path, "single:sage", exam=EXAM)
+    sit(tmp_path, "pair", exam=EXAM)
+    assert main(["power", "--from", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "no question tells the two apart" in said
+    assert "detectable difference" not in said
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
+def test_a_seed_that_no_generator_takes_is_refused(
+    seed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["route", "aime25", "--seed", seed])
+    assert "is not a whole number from 0 to 4294967295" in capsys.readouterr().err
