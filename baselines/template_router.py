@@ -19,9 +19,9 @@ from baselines.routing.embedders import TfIdf, needed
 from baselines.routing.threads import one_thread
 from baselines.templates import Expected, Ints, Seen, Templates, expected, templates
 from harness.errors import UserError
-from harness.exploring import Round, Task, Tried
-from harness.learned import Arrays, Learned, LearntFrom, read_learned, refuse_other_workers
-from harness.matrix import Floats
+from harness.learning.exploring import Round, Task, Tried
+from harness.learning.learned import Arrays, Learned, LearntFrom, read_learned, refuse_other_workers
+from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.exams import question_digest

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.plan_set import FINISH, GATHER, enumerate_plans
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 from harness.workflow import Step, Workflow
 
 Ints = NDArray[np.int64]

@@ -18,12 +18,12 @@ from harness.experiment import Experiment, read_experiment
 from harness.extent import Extent, InPrompts, extent, prompts
 from harness.field import chosen_systems, refuse_forgotten, refuse_unmatched, refuse_unready
 from harness.judges import refuse_judged_plans, refuse_unjudged
+from harness.learning.teaching import refuse_too_few, refuse_untaught
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
 from harness.suite import Suite, prompt_of
 from harness.task import pick
-from harness.teaching import refuse_too_few, refuse_untaught
 
 
 @dataclass(frozen=True, slots=True)

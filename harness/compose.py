@@ -14,10 +14,10 @@ from inspect_ai import Task
 from inspect_ai.solver import Solver
 
 from harness.boxes import Boxes, OpenBox
+from harness.bridging.inspect_sandbox import sandbox_of
 from harness.declared import declared
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
-from harness.inspect_sandbox import sandbox_of
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.recordings import prompts_recorded

@@ -11,12 +11,12 @@ from typing import Any
 from harness.compose import BEST_SINGLE, ORACLE, SINGLE, entry, manifest_key, runs_on_best, split_k
 from harness.experiment import Entry, Experiment, open_experiment, task_name
 from harness.job import Job
-from harness.learned import Learned, write_learned
+from harness.learning.learned import Learned, write_learned
+from harness.learning.tuning import Training, file_name, learn_by_trying
 from harness.records import EMPTY
 from harness.rewards.exams import question_digest
 from harness.selection import Taught, choose_on_train, lessons_of, single_entries
 from harness.suite import Suite
-from harness.tuning import Training, file_name, learn_by_trying
 
 LEARNED = "learned"
 """Folder of artefacts, below the log directory."""

@@ -45,7 +45,7 @@ class Entry:
     """Which part of a system's learning it is, e.g. `for aime25, round 1`; empty for what tables
     show."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the system has learnt from (harness/learned.py), without the questions' digests."""
+    """What the system learnt from (harness/learning/learned.py), without the questions' digests."""
 
     @property
     def name(self) -> str:

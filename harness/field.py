@@ -1,7 +1,7 @@
 """Which systems a run has: names, `single` and `NAME@K` spelled out, and why one cannot run.
 
 Everything here is known before the first call. Not here: what a system's arguments are
-(harness/run.py), and what there is to learn from (harness/teaching.py).
+(harness/run.py), and what there is to learn from (harness/learning/teaching.py).
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from harness.bridging.inspect_sandbox import lacks_sandbox, missing_sandbox
 from harness.compose import (
     ANY_SINGLE,
     ORACLE,
@@ -19,7 +20,6 @@ from harness.compose import (
 )
 from harness.errors import UserError
 from harness.experiment import Experiment
-from harness.inspect_sandbox import lacks_sandbox, missing_sandbox
 from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book

@@ -18,6 +18,7 @@ from harness.experiment import Experiment, check_experiment, locked, open_experi
 from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
 from harness.late import late_entries, waits
+from harness.learning.teaching import teachers
 from harness.ledger.spending import Standing, standing
 from harness.pool_file import PoolSpec
 from harness.records import Question
@@ -26,7 +27,6 @@ from harness.rejudge import judge_dir_again
 from harness.spend import Spend
 from harness.suite import Suite
 from harness.task import pick
-from harness.teaching import teachers
 
 
 def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:

@@ -3,7 +3,7 @@
 Every worker is asked the same train questions alone. The calls are logged below
 `LOG_DIR/selection`, billed apart from every table row, and made once: the best single worker is
 chosen by them, and routers learn from the same matrix. Not here: what may teach
-(harness/teaching.py), and learning by trying (harness/tuning.py).
+(harness/learning/teaching.py), and learning by trying (harness/learning/tuning.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,9 @@ from harness.errors import WorkerError
 from harness.eval_set import mean_score
 from harness.experiment import Entry, Experiment, open_experiment
 from harness.job import Job, Sat, run_entries
-from harness.matrix import Matrix
-from harness.matrix_logs import matrix_of_logs
-from harness.records import PODIUM
-from harness.suite import Split, Suite, prompt_of
-from harness.task import pick
-from harness.teaching import (
+from harness.learning.matrix import Matrix
+from harness.learning.matrix_logs import matrix_of_logs
+from harness.learning.teaching import (
     TRAIN,
     Lessons,
     calls_to_learn,
@@ -31,6 +28,9 @@ from harness.teaching import (
     questions_each,
     teachers,
 )
+from harness.records import PODIUM
+from harness.suite import Split, Suite, prompt_of
+from harness.task import pick
 
 SELECTION = "selection"
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from harness.execute import Budget, execute
-from harness.exploring import Explorer
-from harness.learned import Learned
-from harness.matrix import Matrix
+from harness.learning.exploring import Explorer
+from harness.learning.learned import Learned
+from harness.learning.matrix import Matrix
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.workflow import Malformed, Workflow

@@ -12,8 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.learning.matrix_logs import SINGLE
 from harness.ledger.tally import total
-from harness.matrix_logs import SINGLE
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.breakdown import Comparison, Part, compare

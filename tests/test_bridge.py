@@ -24,7 +24,7 @@ from runs import Crew, Exam, failing_on, number
 from scripted import Heard
 
 from harness.audit import audit
-from harness.bridge import bridged, client_settings
+from harness.bridging.bridge import bridged, client_settings
 from harness.ledger.plans import workflow_of
 from harness.pool import Pool
 from harness.records import PODIUM, Usage

@@ -17,8 +17,8 @@ from baselines.calling.smoothie import (
     smoothie_system,
 )
 from harness.errors import UserError
-from harness.exploring import Task
-from harness.learned import read_learned, write_learned
+from harness.learning.exploring import Task
+from harness.learning.learned import read_learned, write_learned
 from harness.records import Question
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")

@@ -30,8 +30,8 @@ from baselines.calling.cascade import (
 )
 from baselines.calling.cascade_training import CascadeExplorer, Tries, best, chains
 from harness.errors import UserError
-from harness.exploring import Task
-from harness.learned import write_learned
+from harness.learning.exploring import Task
+from harness.learning.learned import write_learned
 from harness.records import Question
 from harness.solver import system_of
 from harness.system import Manifest

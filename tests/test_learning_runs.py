@@ -14,12 +14,12 @@ from harness.compose import Request
 from harness.errors import UserError
 from harness.estimate.estimate import estimate
 from harness.experiment import read_experiment
-from harness.learned import read_learned
+from harness.learning.learned import read_learned
+from harness.learning.tuning import read_tries
 from harness.logs import newest_logs, read_log
 from harness.place import Place, standing_at
 from harness.records import PODIUM, Question
 from harness.suite import Split
-from harness.tuning import read_tries
 from reports.report import write_report
 
 ROUTER = ("template-router",)

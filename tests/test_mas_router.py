@@ -32,8 +32,8 @@ from baselines.calling.mas_space import (
     workflow,
 )
 from harness.errors import UserError
-from harness.exploring import Task
-from harness.learned import read_learned, write_learned
+from harness.learning.exploring import Task
+from harness.learning.learned import read_learned, write_learned
 from harness.records import Question
 from harness.workflow import Workflow, check
 

@@ -13,8 +13,8 @@ import pytest
 from baselines.matrices import SOURCES, Given, read_matrix
 from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 from suites.fetch import data_folder
 from suites.gpqa_diamond import GpqaDiamond
 

@@ -15,8 +15,8 @@ from baselines.judging.splits import Fold, Split, in_folds
 from baselines.routing.router import Embedder, Estimates, Examples, Router
 from harness.cli import main
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Asked, Floats, Matrix
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Asked, Floats, Matrix
 from reports.route_rows import FrontierPoint, Routed, Routing, detectable_effect, route_rows
 from reports.route_table import headline, route_text, write_route
 from suites.fetch import data_folder

@@ -17,7 +17,7 @@ from baselines.routing.router import choose
 from baselines.routing.solvers import routed_system
 from baselines.single import single_system
 from harness.errors import UserError
-from harness.learned import Learned, read_learned, write_learned
+from harness.learning.learned import Learned, read_learned, write_learned
 from harness.place import Place, standing_at
 from harness.records import Question
 from harness.rewards.exams import question_digest

@@ -18,7 +18,7 @@ from baselines.routing.logistic import LogisticRouter
 from baselines.routing.mlp import MlpRouter
 from baselines.routing.router import Examples, Router, choose
 from harness.errors import UserError
-from harness.matrix import Floats, Matrix
+from harness.learning.matrix import Floats, Matrix
 
 EACH = pytest.mark.parametrize("name", list(ROUTERS))
 TAUGHT = topics.two_topics(200, seed=0)

@@ -6,8 +6,8 @@ import pytest
 from baselines.judging.splits import split_of
 from baselines.matrices import Given, read_matrix
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 from suites.fetch import data_folder
 
 

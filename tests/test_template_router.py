@@ -9,7 +9,7 @@ from baselines.templates import Seen, expected, templates
 from conductor.policy import by_one
 from harness.errors import UserError
 from harness.estimate.plans import counted_calls
-from harness.exploring import Round, Task, Tried
+from harness.learning.exploring import Round, Task, Tried
 from harness.records import Question
 from harness.workflow import Step, Workflow
 

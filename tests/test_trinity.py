@@ -27,8 +27,8 @@ from baselines.calling.turns import (
     turns_system,
 )
 from harness.errors import UserError
-from harness.exploring import Task, Tried
-from harness.learned import read_learned, write_learned
+from harness.learning.exploring import Task, Tried
+from harness.learning.learned import read_learned, write_learned
 from harness.pool import Pool
 from harness.records import Answer, Question
 

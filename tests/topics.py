@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.matrix import Asked, Floats, Matrix
+from harness.learning.matrix import Asked, Floats, Matrix
 
 ALGEBRA = ("integral", "derivative", "matrix", "eigenvalue", "polynomial", "root", "theorem")
 PROGRAMS = ("string", "array", "list", "loop", "sort", "graph", "tree")

@@ -1,7 +1,7 @@
 """Rounds of tries without Inspect: an explorer, scripted or rehearsal workers, and a grader.
 
-`explored` runs what the engine of `podium run` runs (harness/tuning.py), in memory and at once. Not
-here: logs, budgets that are refused, resuming; those are tests of the engine itself.
+`explored` runs what the engine of `podium run` runs (harness/learning/tuning.py), in memory and at
+once. Not here: logs, budgets that are refused, resuming; those are tests of the engine itself.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from baselines import _registry
-from harness.exploring import Explorer, Round, Task, Tried
+from harness.learning.exploring import Explorer, Round, Task, Tried
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.solver import system_of

@@ -17,7 +17,7 @@ from baselines.calling.hashing import hashed
 from baselines.self_consistency import vote
 from harness.answers import normalised
 from harness.errors import UserError
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 from harness.records import Kind, Question
 from harness.session import Session
 from harness.workflow import Step

@@ -22,8 +22,8 @@ from baselines.calling.cascade_training import (
 )
 from baselines.single import known
 from harness.errors import UserError
-from harness.learned import Learned, read_learned, refuse_other_workers
-from harness.matrix import Floats
+from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.session import Session

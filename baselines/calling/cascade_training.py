@@ -14,9 +14,9 @@ import numpy as np
 from baselines.calling.accepting import FEATURES, Scoring, fitted, logistic
 from baselines.calling.teaching import about, refuse_too_few
 from harness.errors import UserError
-from harness.exploring import Round, Task, Tried
-from harness.learned import Learned
-from harness.matrix import Floats
+from harness.learning.exploring import Round, Task, Tried
+from harness.learning.learned import Learned
+from harness.learning.matrix import Floats
 
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
 STAGES = 3

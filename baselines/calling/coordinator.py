@@ -14,7 +14,7 @@ import numpy as np
 from baselines.calling.hashing import hashed
 from baselines.calling.turns import ROLES, TURNS, Policy, Role, Turn
 from harness.errors import UserError
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 from harness.records import Question
 
 HASH = "hash"

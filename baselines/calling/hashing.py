@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 SIGN = 1 << 31

@@ -14,7 +14,7 @@ import numpy as np
 from baselines.calling.coordinator import transcript
 from baselines.calling.turns import Turn
 from harness.errors import UserError
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 from harness.records import Question
 
 WRITES = 8

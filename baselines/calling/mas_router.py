@@ -16,9 +16,9 @@ from baselines.calling.hashing import hashed
 from baselines.calling.mas_space import PROMPTS, Design, described, drawn, most_calls, workflow
 from baselines.calling.teaching import about, refuse_too_few
 from harness.errors import UserError
-from harness.exploring import Explorer, Round, Task, Tried
-from harness.learned import Learned, read_learned, refuse_other_workers
-from harness.matrix import Floats
+from harness.learning.exploring import Explorer, Round, Task, Tried
+from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.solver import as_solver

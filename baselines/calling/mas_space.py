@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 from harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]

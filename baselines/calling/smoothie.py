@@ -15,9 +15,9 @@ from inspect_ai.solver import Solver, solver
 from baselines.calling.hashing import hashed
 from baselines.calling.teaching import about, refuse_too_few
 from harness.errors import UserError
-from harness.exploring import Explorer, Round, Task, Tried
-from harness.learned import Learned, read_learned, refuse_other_workers
-from harness.matrix import Floats
+from harness.learning.exploring import Explorer, Round, Task, Tried
+from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.session import Session

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import UserError
-from harness.exploring import Task, Tried
-from harness.learned import LearntFrom
+from harness.learning.exploring import Task, Tried
+from harness.learning.learned import LearntFrom
 from harness.rewards.exams import question_digest, whole_text
 
 

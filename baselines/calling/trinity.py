@@ -24,9 +24,9 @@ from baselines.calling.turns import (
     Turn,
     turns_system,
 )
-from harness.exploring import Explorer
-from harness.learned import Learned, read_learned, refuse_other_workers
-from harness.matrix import Floats
+from harness.learning.exploring import Explorer
+from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.solver import as_solver

@@ -14,9 +14,9 @@ from baselines.calling.coordinator import HASH, encoder, size
 from baselines.calling.teaching import about, refuse_too_few
 from baselines.calling.turns import TURNS
 from harness.errors import UserError
-from harness.exploring import Round, Task, Tried
-from harness.learned import Learned
-from harness.matrix import Floats
+from harness.learning.exploring import Round, Task, Tried
+from harness.learning.learned import Learned
+from harness.learning.matrix import Floats
 
 TRINITY = "trinity"
 WEIGHTS = "weights"

@@ -11,7 +11,7 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.frameworks.pipeline import INSTRUCTIONS
 from baselines.frameworks.systems import DEVIATIONS, Named, models
-from harness.bridged_script import Script, bridged_script
+from harness.bridging.bridged_script import Script, bridged_script
 from harness.pool import Pool
 from harness.solver import as_solver
 from harness.system import Manifest, System, exactly

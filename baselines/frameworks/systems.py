@@ -18,7 +18,7 @@ from baselines.frameworks import (
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast
 from baselines.roles import cast
 from baselines.single import known
-from harness.bridge import PREFIX, bridged, refuse_not_installed
+from harness.bridging.bridge import PREFIX, bridged, refuse_not_installed
 from harness.pool import Pool
 from harness.solver import as_solver
 from harness.system import Manifest, System, exactly

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.matrix import Floats, Matrix
+from harness.learning.matrix import Floats, Matrix
 
 Chosen = NDArray[np.intp]
 """(questions,), the index of the worker that is asked."""

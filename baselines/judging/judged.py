@@ -24,7 +24,7 @@ from baselines.judging.anchors import (
 from baselines.judging.splits import Fold, Split
 from baselines.routing.router import Embedder, Estimates, Router, choose, examples
 from harness.errors import UserError
-from harness.matrix import Floats, Matrix
+from harness.learning.matrix import Floats, Matrix
 
 BEST_SINGLE = "best-single"
 HINDSIGHT = f"{BEST_SINGLE} (hindsight)"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
+from harness.learning.matrix import Asked, Matrix
 from harness.plural import counted
 from harness.rewards.exams import question_digest
 

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_rows, pinned
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 from harness.records import Question
 
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"

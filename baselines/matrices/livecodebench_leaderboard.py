@@ -10,8 +10,8 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_json, checked_rows, pinned
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 
 SCORES = "lcb_leaderboard_matrix/performances_generation_v6_16models_1055q.json.gz"
 PROBLEMS = "lcb_problems/lcb_v6_1055_problems_assembled.jsonl.gz"

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_json
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 
 _STAMP = re.compile(r"(\d{8}_\d{6})\.json$")
 Found = dict[tuple[str, str, str], tuple[str, Path, "_File"]]

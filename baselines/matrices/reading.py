@@ -16,7 +16,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import UserError
-from harness.matrix import Matrix
+from harness.learning.matrix import Matrix
 from harness.records import Question
 from harness.rows import read_rows
 

@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 from baselines.matrices.reading import Given, Source, pinned
 from harness.errors import UserError
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 from harness.records import Kind
 from harness.rows import read_rows
 

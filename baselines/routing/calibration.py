@@ -7,7 +7,7 @@ import numpy as np
 
 from baselines.routing.descent import cross_entropy, sigmoid
 from baselines.routing.smooth import lowest
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 
 PENALTY = 1e-3
 """Keeps the slope finite where similarity tells all, or nothing."""

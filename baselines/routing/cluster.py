@@ -15,8 +15,8 @@ from baselines.routing.embedders import needed
 from baselines.routing.router import Estimates, Examples, Votes, mean_known
 from baselines.routing.threads import one_thread
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 CLUSTERS = 32
 BETA = 9.0

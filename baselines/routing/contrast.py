@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.routing.descent import Params
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 RIGHT = 0.5
 """A worker with more than this is no counter-example (the released code)."""

@@ -19,8 +19,8 @@ from baselines.routing.embedders import needed
 from baselines.routing.router import Estimates, Examples, everywhere, mean_known
 from baselines.routing.threads import one_thread
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3
 STEPS, BATCH, LOOK_EVERY = 1000, 16, 50

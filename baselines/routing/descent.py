@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from baselines.routing.router import Examples
 from baselines.routing.threads import one_thread
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]

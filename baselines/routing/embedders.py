@@ -15,8 +15,8 @@ import numpy as np
 
 from baselines.routing.router import Embedder
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 TERMS = 1024
 """Most terms that TF-IDF keeps, the most frequent ones: a choice of ours, to keep fits short."""

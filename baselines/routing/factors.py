@@ -21,8 +21,8 @@ from baselines.routing.descent import (
 )
 from baselines.routing.router import Estimates, Examples, everywhere, mean_known
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 DIMENSIONS, BATCH, DECAY, NOISE = 128, 64, 1e-5, 0.1
 """RouteLLM's, as its training script has them."""

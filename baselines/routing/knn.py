@@ -10,8 +10,8 @@ import numpy as np
 
 from baselines.routing.router import Estimates, Examples, mean_known
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 NEIGHBOURS = 40
 """The largest of the numbers of neighbours in RouterBench's configuration (5, 10, 40)."""

@@ -20,8 +20,8 @@ from baselines.routing.logistic import LogisticRouter
 from baselines.routing.mlp import MlpRouter
 from baselines.routing.router import Embedder, Estimates, Router, examples
 from harness.errors import UserError
-from harness.learned import Arrays, Learned, LearntFrom
-from harness.matrix import Floats, Matrix
+from harness.learning.learned import Arrays, Learned, LearntFrom
+from harness.learning.matrix import Floats, Matrix
 from harness.rewards.exams import question_digest
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {

@@ -12,8 +12,8 @@ from baselines.routing.descent import cross_entropy, known_scores, sigmoid
 from baselines.routing.router import Estimates, Examples, everywhere, mean_known
 from baselines.routing.smooth import lowest
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 
 @dataclass(frozen=True, slots=True)

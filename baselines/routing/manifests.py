@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from baselines.routing.learning import ROUTERS, train
-from harness.learned import Learned
-from harness.matrix import Matrix
+from harness.learning.learned import Learned
+from harness.learning.matrix import Matrix
 from harness.system import Manifest, exactly
 
 _EMBEDDING: Final = (

@@ -13,8 +13,8 @@ import numpy as np
 from baselines.routing.descent import Pace, Params, Rows, descend, known_scores, parts
 from baselines.routing.router import Estimates, Examples, everywhere, mean_known
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats
 
 UNITS = 100
 """The smallest of RouterBench's networks: one hidden layer of 100."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
-from harness.learned import Arrays
-from harness.matrix import Floats, Matrix
+from harness.learning.learned import Arrays
+from harness.learning.matrix import Floats, Matrix
 
 Choices = NDArray[np.intp]
 """(questions,), the index of the chosen worker in the matrix's order."""

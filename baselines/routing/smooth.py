@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baselines.routing.threads import one_thread
-from harness.matrix import Floats
+from harness.learning.matrix import Floats
 
 STEPS = 200
 """At the most."""

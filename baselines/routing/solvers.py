@@ -9,7 +9,7 @@ from baselines.routing.learning import policy
 from baselines.routing.router import choose
 from baselines.single import alone
 from harness.errors import UserError
-from harness.learned import Learned, read_learned, refuse_other_workers
+from harness.learning.learned import Learned, read_learned, refuse_other_workers
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.exams import question_digest

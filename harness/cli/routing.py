@@ -150,7 +150,7 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, contest: Any) -> N
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, contest: Any) -> str:
     """Train once more, on all that may teach, keep it, and return what was kept."""
     from baselines.routing.learning import train
-    from harness.learned import write_learned
+    from harness.learning.learned import write_learned
 
     one = len(split.folds) == 1
     teaches = matrix.rows(split.folds[0].train) if one else matrix

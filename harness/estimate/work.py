@@ -12,12 +12,12 @@ from harness.entries import arguments_of, is_chosen, is_late
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job
+from harness.learning.teaching import Lessons
+from harness.learning.tuning import Training
 from harness.records import Question
 from harness.selection import SELECTION, each_of, lessons_of, single_entries
 from harness.suite import Split, Suite, at_epoch
 from harness.task import pick
-from harness.teaching import Lessons
-from harness.tuning import Training
 
 Pair = tuple[Question, int]
 """A sealed question as an epoch asks it, and the epoch."""

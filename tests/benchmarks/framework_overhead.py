@@ -16,9 +16,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from baselines import SYSTEMS
+from harness.bridging.inspect_sandbox import lacks_sandbox
 from harness.cli import main
 from harness.field import missing_extra
-from harness.inspect_sandbox import lacks_sandbox
 from harness.ledger.merge import rows_of
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import sittings_below

@@ -6,7 +6,7 @@ import sys
 from inspect_ai import eval
 from inspect_ai.solver import Solver, solver
 
-from harness.bridge import bridged, client_settings
+from harness.bridging.bridge import bridged, client_settings
 from harness.pool import Pool
 from harness.solver import as_solver
 from suites._registry import practice_integer

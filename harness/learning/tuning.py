@@ -3,7 +3,7 @@
 A round is an experiment of its own below `LOG_DIR/tuning/EXAM/SYSTEM/ROUND`: logged, priced,
 journaled at the root of the run, billed apart from every table row. A finished round is read from
 its logs, an interrupted one goes on, so the same command learns the same. What is tried is each
-baseline's own; what may teach is harness/teaching.py.
+baseline's own; what may teach is harness/learning/teaching.py.
 """
 
 import re
@@ -16,9 +16,10 @@ from harness.compose import entry, manifest_key
 from harness.errors import UserError, WorkerError
 from harness.estimate.plans import counted_all
 from harness.experiment import Entry, Experiment, open_experiment
-from harness.exploring import Round, Task, Tried
 from harness.job import Job, Sat, run_entries
-from harness.learned import Learned
+from harness.learning.exploring import Round, Task, Tried
+from harness.learning.learned import Learned
+from harness.learning.teaching import Lessons, calls_to_learn
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.place import Place, standing_at
 from harness.records import PODIUM, Question
@@ -26,7 +27,6 @@ from harness.selection import SELECTION, learning_experiment
 from harness.sittings import Sitting, read_sittings
 from harness.solver import system_of
 from harness.suite import Suite
-from harness.teaching import Lessons, calls_to_learn
 from harness.workflow import MAX_STEPS
 
 TUNING = "tuning"

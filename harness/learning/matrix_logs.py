@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 from harness.errors import UserError
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.logs import RunFacts
-from harness.matrix import Asked, Matrix
-from harness.matrix_cells import About, Cell, assembled
 from harness.records import Kind
 from harness.sittings import Sitting, read_sittings
 

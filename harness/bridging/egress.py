@@ -1,12 +1,12 @@
 """A guard around other people's code: what it opens to the network is refused and written down.
 
-A framework's model calls go through our pool (harness/bridge.py). Whatever else it tries to reach
+A framework's model calls go through our pool (bridge.py). Whatever else it tries to reach
 would be spent past the ledger, so that is refused by a hook of the interpreter (`sys.addaudithook`)
 while the framework's code runs, told by a context variable: its tasks and the threads that carry
 its context are covered. Not covered: a thread without that context (`threading.Thread`, `submit` of
 a thread pool), sockets that an extension module opens without Python (grpc), and the look-up of a
 name by the event loop, whose connection is then refused. Such code belongs in a sandbox without a
-network (harness/bridged_script.py). The hook stays for the life of the process; it sees few events.
+network (bridged_script.py). The hook stays for the life of the process; it sees few events.
 """
 
 import platform

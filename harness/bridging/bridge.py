@@ -3,7 +3,7 @@
 A framework asks the model `inspect/WORKER` through OpenAI's client, built by `client_settings`.
 Inspect's agent bridge takes that request up, and we hand it to `Pool.relay`, so that every call has
 the journal, span, limits, replicate and price that all systems' calls have. What a framework
-reaches for past that is refused (harness/egress.py) and leaves the question unscored.
+reaches for past that is refused (egress.py) and leaves the question unscored.
 
 The workflow that is logged is the one that was really run: a step for each call. What a step read
 is not told, so it counts as having read all that had been said when it was asked. Sampling settings
@@ -21,7 +21,7 @@ from inspect_ai.agent import AgentBridge, agent_bridge, current_bridge_request
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.egress import Watch, guarded, unguarded
+from harness.bridging.egress import Watch, guarded, unguarded
 from harness.errors import FrameworkError, UserError
 from harness.ledger.request import Offered
 from harness.pool import Pool

@@ -2,7 +2,7 @@
 
 An exam's systems learn from its own train split, or from those that `--train-on` names. A question
 that an exam of the run asks teaches nothing: it is left out. Not here: asking the questions
-(harness/selection.py, harness/tuning.py), and learning (baselines/).
+(harness/selection.py, harness/learning/tuning.py), and learning (baselines/).
 """
 
 from collections.abc import Mapping, Sequence

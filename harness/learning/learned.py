@@ -1,7 +1,7 @@
 """What a baseline has learnt, as a file: plain numbers, and from what they were learnt.
 
 An artefact is a `.npz` without pickles. It is known by its digest, which stands in the log of every
-run that used it. Not here: learning (baselines/), and spending calls to learn (harness/tuning.py).
+run that used it. Not here: learning (baselines/), and spending calls to learn (tuning.py).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """How a baseline spends its training budget: rounds of tries on train questions.
 
 Every try is an Inspect sample like any other: logged, priced, journaled and resumable, below
-`LOG_DIR/tuning`. The engine is harness/tuning.py; what is tried, and what is learnt, is each
+`LOG_DIR/tuning`. The engine is tuning.py; what is tried, and what is learnt, is each
 baseline's own (`template-router`, `trinity`, cascades).
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from harness.learned import Learned
+from harness.learning.learned import Learned
 from harness.records import EMPTY, Question
 
 

@@ -1,7 +1,7 @@
 """From single verdicts to a `Matrix`: draws of one pair are averaged, what is absent stays NaN.
 
 Every importer of recorded verdicts, and the reader of our own logs, ends here. Not here: any file
-format (baselines/matrices/, harness/matrix_logs.py).
+format (baselines/matrices/, harness/learning/matrix_logs.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
-from harness.matrix import Asked, Floats, Matrix
+from harness.learning.matrix import Asked, Floats, Matrix
 from harness.pool_file import Label
 
 

@@ -2,7 +2,7 @@
 
 The script reads JSON from its standard input, asks `inspect/WORKER` at OPENAI_BASE_URL, and prints
 JSON with its `answer` as the last line. Its calls come out of the sandbox through Inspect's bridge
-and go the way of all bridged calls (harness/bridge.py). What else it may reach is up to the
+and go the way of all bridged calls (bridge.py). What else it may reach is up to the
 sandbox: a container without a network keeps everything in; `local`, which is for tests, nothing.
 """
 
@@ -17,10 +17,10 @@ import anyio
 from inspect_ai.agent import sandbox_agent_bridge
 from inspect_ai.util import sandbox
 
-from harness.bridge import NO_KEY, Bridged
-from harness.egress import Watch
+from harness.bridging.bridge import NO_KEY, Bridged
+from harness.bridging.egress import Watch
+from harness.bridging.inspect_sandbox import missing_sandbox
 from harness.errors import FrameworkError, UserError
-from harness.inspect_sandbox import missing_sandbox
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.system import System
