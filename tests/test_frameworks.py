@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from audited import rows_below
+from boxes import BWRAP, missing
 from inspect_ai.log import read_eval_log
 from installed import build_wheel
 from providers import serve
@@ -35,6 +36,12 @@ IN_PROCESS = tuple(FRAMEWORKS)
 ALL = (*IN_PROCESS, "crewai")
 CREWAI = "crewai==1.15.30"
 QUESTIONS = 2
+OWN_TOOLS = ("bwrap", "--dev-bind", "/", "/", "--perms", "1777", "--tmpfs", "/var/tmp")
+"""Gives a run a /var/tmp of its own, where bubblewrap is installed.
+
+Inspect unpacks its tools for a local sandbox there, leaves them, and takes them for whole the next
+time, even if the run before was killed while it unpacked them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ def run(
     command = [python.with_name("podium"), "run", "--suite", "practice-integer", *named]
     extent = ["--pool", "rehearsal", "--limit", str(QUESTIONS), "--log-dir", home]
     done = subprocess.run(
-        [*command, *extent],
+        [*(OWN_TOOLS if missing(BWRAP) is None else ()), *command, *extent],
         cwd=home.parent,
         env={**os.environ, **(settings or {})},
         capture_output=True,
