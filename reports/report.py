@@ -36,6 +36,8 @@ MARKS = {
 """By file; each kind carries a mark of its own."""
 PLACES = Decimal("0.00000001")
 """Dollars per query are printed to a hundred-millionth: a cheap call costs about a millionth."""
+SMALL = 0.01
+"""Below this an estimate keeps six significant digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,12 @@ def _cell(value: object) -> object:
 def _number(value: object) -> object:
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))
-    return round(value, 6) if isinstance(value, float) else value
+    return _rounded(value) if isinstance(value, float) else value
+
+
+def _rounded(value: float) -> float:
+    """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
+    return round(value, 6) if abs(value) >= SMALL else float(f"{value:.6g}")
 
 
 def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from harness.errors import UserError
 from reports.intervals import Difference, Values, accuracy_interval, adjusted, difference
 from reports.stats.arrays import Floats
 from reports.stats.frontier import aiq
+from reports.stats.means import clustered_error, standard_error
 
 Kind = Literal["router", "anchor", "single"]
 
@@ -66,6 +67,8 @@ class Routing:
     systems: tuple[Routed, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
+    clusters: tuple[str, ...] = ()
+    """Of each question what it came with: its contest or its subject; empty where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,10 @@ class RouteRow:
     elsewhere: float | None
     aiq: float | None
     note: str
+    difference_se: float | None = None
+    """Standard error of `difference`, questions apart."""
+    difference_se_clustered: float | None = None
+    """The same with the questions of a cluster taken together (CR1): a sensitivity check."""
 
 
 def route_rows(routing: Routing) -> tuple[RouteRow, ...]:
@@ -140,6 +147,8 @@ def route_rows(routing: Routing) -> tuple[RouteRow, ...]:
                 elsewhere=one.elsewhere,
                 aiq=router_aiq(routing, one.system),
                 note=one.note,
+                difference_se=standard_error(one.scores - reference.scores),
+                difference_se_clustered=_clustered(routing, one.scores - reference.scores),
             )
         )
     return tuple(rows)
@@ -162,6 +171,25 @@ def _difference(routing: Routing, one: Routed, reference: Routed) -> Difference:
     if found is None:
         raise UserError(f"{routing.name}: no question is judged.")
     return found
+
+
+def _clustered(routing: Routing, deltas: Floats) -> float | None:
+    """Return the error of a mean difference by cluster; None where every question is its own."""
+    several = 1 < len(set(routing.clusters)) < len(routing.clusters)
+    return clustered_error(deltas, routing.clusters) if several else None
+
+
+def clustering(routing: Routing, rows: Sequence[RouteRow]) -> tuple[int, float, float] | None:
+    """Return how many clusters there are, and the least and the most that they change an error.
+
+    Of routers, as a ratio to the error of questions apart; None where it cannot be said.
+    """
+    found = [
+        row.difference_se_clustered / row.difference_se
+        for row in rows
+        if row.kind == "router" and row.difference_se and row.difference_se_clustered
+    ]
+    return (len(set(routing.clusters)), min(found), max(found)) if found else None
 
 
 def _mean(values: Floats) -> float | None:

@@ -18,6 +18,7 @@ from reports.route_rows import (
     RouteRow,
     Routing,
     bounds,
+    clustering,
     detectable_effect,
     route_rows,
     singles_aiq,
@@ -41,8 +42,10 @@ ABOUT = (
 )  # fmt: skip
 LEGEND = (
     "vs best: against best-single, which was chosen on the questions that teach. Verdicts are for "
-    "routers: paired by question, p-values adjusted for their number (Holm). gap %: of the way "
-    "from best-single to oracle-router. moved %: questions sent to another worker."
+    "routers: paired by question; better and worse need an interval without 0, a difference of at "
+    "least what can be detected, and both a sign test and a p-value adjusted for the number of "
+    "routers (Holm) below 5 %; all else is inconclusive. gap %: of the way from best-single to "
+    "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
 """Below so many questions a table says that it decides nothing: a choice of ours."""
@@ -181,7 +184,27 @@ def _by_price(routing: Routing, rows: Sequence[RouteRow]) -> list[str]:
 def _notes(routing: Routing, rows: Sequence[RouteRow]) -> list[str]:
     own = [f"{row.system}: {row.note}." for row in rows if row.note]
     costless = [] if bounds(routing) else ["No dollars: some worker's are unknown."]
-    return [*_in_hindsight(rows), *own, *costless, *routing.notes, f"Source: {routing.source}."]
+    return [
+        *_in_hindsight(rows),
+        *_together(routing, rows),
+        *own,
+        *costless,
+        *routing.notes,
+        f"Source: {routing.source}.",
+    ]
+
+
+def _together(routing: Routing, rows: Sequence[RouteRow]) -> list[str]:
+    """Say what becomes of the errors when questions that came together are taken together."""
+    found = clustering(routing, rows)
+    if found is None:
+        return []
+    clusters, least, most = found
+    return [
+        f"Questions that came together (one contest, one subject: {clusters} clusters) taken "
+        f"together, a router's difference has {least:.2f} to {most:.2f} times the standard error "
+        "that intervals and verdicts here go by (CR1; a check, and too small with few clusters)."
+    ]
 
 
 def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:

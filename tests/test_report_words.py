@@ -2,8 +2,10 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from reported import EXAM, report, right_up_to
 from runs import Crew, Exam, sit, steps
@@ -13,6 +15,8 @@ from harness.sittings import read_sittings
 from reports.breakdown import compare
 from reports.published import averages
 from reports.report import write_report
+from reports.route_rows import Routed, Routing, route_rows
+from reports.route_table import route_text
 from reports.terms import TERMS
 from reports.wanted import Wanted
 
@@ -116,3 +120,27 @@ def test_a_seed_that_no_generator_takes_is_refused(
     with pytest.raises(SystemExit):
         main(["route", "aime25", "--seed", seed])
     assert "is not a whole number from 0 to 4294967295" in capsys.readouterr().err
+
+
+def test_questions_of_one_contest_taken_together_are_a_check_of_a_router_table() -> None:
+    """Eight contests of five questions each, alike within: the error is the root of five larger."""
+    base, better = np.zeros(40), np.repeat([1.0, 0, 1, 0, 1, 0, 1, 0], 5)
+    unknown = np.full(40, np.nan)
+    systems = [("best-single", "anchor", base), ("router-a", "router", better)]
+    systems += [("oracle-router", "anchor", better), ("single:a", "single", base)]
+    shown = Routing(
+        "made-up", "nowhere", "recorded", "by hand", 1, tuple(map(str, range(40))), 1, 0, "", 1,
+        "best-single", "single:a", "oracle-router",
+        tuple(Routed(name, kind, scores, unknown, unknown, None)  # pyright: ignore[reportArgumentType] - a kind
+              for name, kind, scores in systems), {}, (),
+        clusters=tuple(f"contest {at // 5}" for at in range(40)),
+    )  # fmt: skip
+    rows = route_rows(shown)
+    router = rows[1]
+    assert router.difference_se == pytest.approx(better.std(ddof=1) / 40**0.5)
+    assert router.difference_se_clustered == pytest.approx((8 / 7 * 8 * 2.5**2) ** 0.5 / 40)
+    words = " ".join(route_text(shown).split())
+    assert "8 clusters) taken together, a router's difference has 2.36 to 2.36 times" in words
+    alone = replace(shown, clusters=tuple(map(str, range(40))))
+    assert route_rows(alone)[1].difference_se_clustered is None
+    assert "taken together" not in route_text(alone)

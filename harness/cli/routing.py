@@ -101,6 +101,7 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
     from baselines.judging.judged import BEST_SINGLE, HINDSIGHT, ORACLE
     from reports.route_rows import FrontierPoint, Routed, Routing
 
+    groups = {one.id: f"{one.group} {one.date}".strip() for one in matrix.questions}
     best = next(row.chosen for row in judged.rows if row.system == BEST_SINGLE)
     systems = tuple(
         Routed(
@@ -134,6 +135,7 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
             for name, points in judged.frontiers.items()
         },
         notes=(*split.notes, *judged.notes),
+        clusters=tuple(groups[name] for name in judged.questions),
     )
 
 
