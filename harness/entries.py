@@ -12,6 +12,7 @@ from harness.compose import BEST_SINGLE, ORACLE, SINGLE, entry, manifest_key, ru
 from harness.experiment import Entry, Experiment, open_experiment, task_name
 from harness.job import Job
 from harness.learning.learned import Learned, write_learned
+from harness.learning.teaching import must_learn
 from harness.learning.tuning import Training, file_name, learn_by_trying
 from harness.records import EMPTY
 from harness.rewards.exams import question_digest
@@ -40,6 +41,32 @@ def with_entries(
         plan = replace(experiment, entries=tuple(made))
         experiment = open_experiment(job.request.log_dir, plan)
     return experiment
+
+
+def refuse_unlearnable(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> None:
+    """Raise UserError, before anything is asked, for a system that cannot learn from what there is.
+
+    Every train question is asked in an exam, or a budget is too small to learn by trying.
+    """
+    stored = {row.name for row in experiment.entries}
+    for suite in suites:
+        new = [one for one in systems if task_name(suite.name, one) not in stored]
+        if not any(is_chosen(job, one) or must_learn(one, job.catalogue) for one in new):
+            continue
+        lessons = lessons_of(job, suite, experiment)
+        if lessons is None:
+            continue
+        for system in new:
+            refuse_untriable(Training(job, experiment, suite, system, lessons))
+
+
+def refuse_untriable(training: Training) -> None:
+    """Raise UserError when a system says at once that it cannot learn from what there is."""
+    manifest = training.job.catalogue.systems[manifest_key(training.system)]
+    if manifest.explorer is not None:
+        manifest.explorer().next_round(training.task, ())
 
 
 def is_late(system: str, job: Job) -> bool:

@@ -67,6 +67,10 @@ class Manifest:
     k: str = ""
     """The argument that `NAME@3` sets, e.g. `k` of `self-consistency@3`; empty when none."""
     needs: frozenset[Need] = frozenset()
+    workers: int = 1
+    """The fewest workers of a pool that it can do with."""
+    conductor_calls: int = 2
+    """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()

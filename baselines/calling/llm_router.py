@@ -47,6 +47,7 @@ ROUTER_LLM = Manifest(
     expected=exactly(lambda _n, _args: 1),
     prompts=(ROUTE,),
     needs=frozenset({"conductor"}),
+    conductor_calls=1,
     deviations=("a reply that names no worker of the list sends the question to the first worker",),
 )
 

@@ -26,9 +26,11 @@ from harness.judges import judged_among
 from harness.ledger.sitting_files import has_sittings
 from harness.ledger.spending import spent
 from harness.place import Place, standing_at
+from harness.plural import counted
 from harness.pool_file import PoolSpec
 from harness.solver import system_of
 from harness.system import Manifest
+from harness.workflow import MAX_STEPS
 
 JUDGING = "grader"
 PLANNED = "its plan, at its workers' past calls"
@@ -130,9 +132,13 @@ def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
     try:
         each = _planned(job, row, work.pairs)
     except Unplannable as stop:
-        found = _worst(work, stop.first, estimator)
+        manifest = job.catalogue.systems[manifest_key(row.system)]
+        steps = _most_steps(manifest, row, estimator)
+        found = _worst(work, stop.first, estimator, (manifest.conductor_calls > 1, steps))
         none = Take(sum((one.calls for one in found), Decimal(0)), None, None, None)
-        return _Option(none, found, "at most: 2 conductor calls and 5 steps a question")
+        planning, answering = counted(manifest.conductor_calls, "conductor call"), "step"
+        basis = f"at most: {planning} and {counted(steps, answering)} a question"
+        return _Option(none, found, basis)
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
         why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
@@ -164,6 +170,12 @@ def _at_most(
     return max(map(estimator.at_most, asked), key=dearness)
 
 
+def _most_steps(manifest: Manifest, row: Entry, estimator: Estimator) -> int:
+    """Return the most worker calls of a question, by a manifest that says it."""
+    said = manifest.expected(len(estimator.spec.names), row.args) if manifest.expected else None
+    return said[1] if said else MAX_STEPS
+
+
 def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
     spec: PoolSpec = job.spec
     with standing_at(Place(job.request.log_dir, spec)):
@@ -172,9 +184,12 @@ def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedC
     return counted_all(system, pairs, spec.names, spec)
 
 
-def _worst(work: Work, first: CountedCall, estimator: Estimator) -> tuple[Take, ...]:
+def _worst(
+    work: Work, first: CountedCall, estimator: Estimator, shape: tuple[bool, int]
+) -> tuple[Take, ...]:
     """Return the most that a model's plan can take, per question: the dearest worker does it all.
 
+    `shape` says whether a plan may be asked for again, and how many steps it may have.
     The first request is the first question's; others are longer by what their question is longer.
     """
     base = len(work.pairs[0][0].text.encode())
@@ -182,7 +197,10 @@ def _worst(work: Work, first: CountedCall, estimator: Estimator) -> tuple[Take, 
     for question, _ in work.pairs:
         longer = max(0, len(question.text.encode()) - base)
         request = replace(first, prompt_bytes=first.prompt_bytes + longer)
-        asked = (worst_case(worker, request, question) for worker in estimator.spec.names)
+        asked = (
+            worst_case(worker, request, question, retried=shape[0], steps=shape[1])
+            for worker in estimator.spec.names
+        )
         found.append(max(map(estimator.at_most, asked), key=dearness))
     return tuple(found)
 

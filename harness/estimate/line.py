@@ -1,11 +1,12 @@
 """One line of an estimate, and the lines of systems that have not learnt yet what they will ask."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
-from harness.estimate.cost import Estimator, Take, dearness
-from harness.estimate.plans import CountedCall, worst_case
+from harness.estimate.cost import Estimator, Take, dearness, mean_of
+from harness.estimate.plans import CountedCall
 from harness.estimate.work import Work
+from harness.plural import counted
 from harness.workflow import MAX_STEPS
 
 
@@ -45,9 +46,29 @@ def unlearnt(work: Work, estimator: Estimator) -> Line:
         steps = work.steps or 1
         one, left = _chain(steps, work, estimator), len(work.pairs)
         calls, most = steps * left, one.times(Decimal(left))
-        basis = f"not trained yet; at most {steps} calls a question"
+        basis = f"not trained yet; at most {counted(steps, 'call')} a question"
     expected = Take(Decimal(calls), None, None, None)
-    return Line(work.suite.name, work.title, left, expected, most, calls, basis, one, one.usd)
+    past = estimator.past.of_system(work.suite.name, work.title)
+    if work.budget is not None and (usual := _usual_call(work, estimator)):
+        expected = usual.times(Decimal(calls))
+        basis = "its budget, at its workers' mean past call; at most: each reads four replies"
+    elif work.budget is None and past:
+        expected = mean_of(past).times(Decimal(left))
+        basis = f"{counted(len(past), 'past answer')} of the same system; not trained yet"
+    usual_usd = None if expected.usd is None else expected.usd / left if left else None
+    return Line(
+        work.suite.name, work.title, left, expected, most, calls, basis, one, one.usd, usual_usd
+    )
+
+
+def _usual_call(work: Work, estimator: Estimator) -> Take | None:
+    """Return what one call takes in the mean over workers; None where one was never called."""
+    names = estimator.spec.names
+    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
+    known = [mean_of([one]).times(1 / Decimal(one.calls)) for one in found if one is not None]
+    if len(known) < len(names):
+        return None
+    return sum(known, Take()).times(1 / Decimal(len(names)))
 
 
 def _chain(steps: int, work: Work, estimator: Estimator) -> Take:
@@ -55,7 +76,7 @@ def _chain(steps: int, work: Work, estimator: Estimator) -> Take:
     question = max((one for one, _ in work.pairs), key=lambda one: len(one.text.encode()))
     found: list[Take] = []
     for name in estimator.spec.names:
-        calls = worst_case(name, CountedCall("", 0), question)[2 : 2 + steps]
-        chained = [replace(call, reads=tuple(range(at))) for at, call in enumerate(calls)]
+        size = len(question.text.encode())
+        chained = [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
         found.append(estimator.at_most(chained))
     return max(found, key=dearness)

@@ -17,7 +17,7 @@ from harness.pool import Pool
 from harness.pool_file import PoolSpec
 from harness.records import CONDUCTOR, Grade, Question, Reply
 from harness.system import System
-from harness.workflow import MAX_STEPS, Sampling
+from harness.workflow import Sampling
 
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the number of a reply that is not there yet: private characters, in no question."""
@@ -126,15 +126,20 @@ def counted_all(
     return anyio.run(each)
 
 
-def worst_case(worker: str, first: CountedCall, question: Question) -> tuple[CountedCall, ...]:
-    """Return the most that a written plan can ask of one worker, two conductor calls included.
+def worst_case(
+    worker: str, first: CountedCall, question: Question, *, retried: bool = True, steps: int = 5
+) -> tuple[CountedCall, ...]:
+    """Return the most that a written plan can ask of one worker, its conductor's calls included.
 
-    Five steps that read everything before them; a subtask is part of what the conductor wrote. The
+    Steps that read everything before them; a subtask is part of what the conductor wrote. The
     retry has the first request, its reply, and a reason about as long as the first request.
     """
-    calls = [first, CountedCall(CONDUCTOR, 2 * first.prompt_bytes, (0,))]
+    calls = [first]
+    if retried:
+        calls.append(CountedCall(CONDUCTOR, 2 * first.prompt_bytes, (0,)))
+    written = len(calls) - 1
     size = len(question.text.encode())
-    for index in range(MAX_STEPS):
-        before = tuple(range(2, 2 + index))
-        calls.append(CountedCall(worker, size, (1, *before)))
+    for index in range(steps):
+        before = tuple(range(written + 1, written + 1 + index))
+        calls.append(CountedCall(worker, size, (written, *before)))
     return tuple(calls)

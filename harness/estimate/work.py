@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from harness.compose import BEST_SINGLE, entry, manifest_key, runs_on_best
-from harness.entries import arguments_of, is_chosen, is_late
+from harness.entries import arguments_of, is_chosen, is_late, refuse_untriable
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job
@@ -130,6 +130,7 @@ def _selection(run: _Run, lessons: Lessons) -> Iterator[Work]:
 def _training(run: _Run, suite: Suite[Any], system: str, lessons: Lessons) -> Work:
     """Return the tries by which a system will learn: their number is known, and no more."""
     training = Training(run.job, run.experiment, suite, system, lessons)
+    refuse_untriable(training)
     task = training.task
     left = max(0, task.calls - training.spent)
     pairs = tuple((question, 1) for question in task.questions[: left or 0])
