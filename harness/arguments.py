@@ -180,7 +180,9 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         "--system",
         action="append",
         default=[],
-        help="system name, `single` for every worker; repeat (all that fit the pool)",
+        help="system name; `single` for every worker; `all` for every contestant, router and "
+        "control that fits pool, suites and installed extras; `contestants`, `routers`, `controls` "
+        "or `frameworks` for those of a group; repeat (all that fit and need no training)",
     )
     pool_arguments(run)
     run.add_argument("--log-dir", type=Path, required=True, help="an experiment: new, or to resume")

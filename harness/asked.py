@@ -12,13 +12,28 @@ from harness.compose import (
     Catalogue,
     Request,
     chosen_suites,
+    manifest_key,
 )
 from harness.errors import UserError
 from harness.experiment import Experiment, read_experiment
 from harness.extent import Extent, InPrompts, extent, prompts
-from harness.field import chosen_systems, refuse_forgotten, refuse_unmatched, refuse_unready
-from harness.judges import refuse_judged_plans, refuse_unjudged
-from harness.learning.teaching import refuse_too_few, refuse_untaught
+from harness.field import (
+    GROUPS,
+    chosen_systems,
+    refuse_forgotten,
+    refuse_unmatched,
+    refuse_unready,
+)
+from harness.groups import Fit, spelled_out
+from harness.judges import judged_among, refuse_judged_plans, refuse_unjudged
+from harness.learning.teaching import (
+    TRAIN,
+    calls_to_learn,
+    questions_each,
+    refuse_too_few,
+    refuse_untaught,
+    teachers,
+)
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import recordings, refuse_unrecorded
@@ -42,6 +57,8 @@ class Asked:
     train_calls: int | None = None
     train_on: tuple[str, ...] = ()
     """As asked, else as the experiment has it."""
+    left_out: tuple[str, ...] = ()
+    """Who of a named group of systems does not fit, and why."""
 
     @property
     def experiment(self) -> Experiment:
@@ -74,9 +91,6 @@ def read_request(request: Request, catalogue: Catalogue, *, ready: bool = True) 
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
     named = chosen_suites(request, catalogue)
-    systems = chosen_systems(request.systems, catalogue, spec, named)
-    if ready:
-        refuse_unready(spec, book, systems, catalogue)
     stored = read_experiment(request.log_dir)
     refuse_forgotten(stored, request.log_dir, catalogue)
     ways = prompts(request, stored, named)
@@ -85,10 +99,36 @@ def read_request(request: Request, catalogue: Catalogue, *, ready: bool = True) 
     scope = extent(request, stored, suites)
     calls = request.train_calls or (stored.train_calls if stored else None)
     taught = tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ())
-    asked = Asked(spec, book, catalogue, suites, systems, scope, stored, calls, taught)
+    asked = Asked(spec, book, catalogue, suites, (), scope, stored, calls, taught)
+    names, left_out = _spelled_out(asked, request)
+    systems = chosen_systems(names, catalogue, spec, suites)
+    asked = replace(asked, systems=systems, left_out=tuple(left_out))
+    if ready:
+        refuse_unready(spec, book, systems, catalogue)
     _refuse_unlearnable(asked, request)
-    _refuse_questions(asked)
+    _refuse_questions(asked, request.selection_limit)
     return asked
+
+
+def _spelled_out(asked: Asked, request: Request) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the systems that are named, one by one or by group, and who of a group is left out."""
+    if not {*request.systems} & {*GROUPS}:
+        return request.systems, ()
+    limits = (asked.scope.split, asked.scope.limit)
+    judged = any(judged_among(suite, pick(suite, *limits)) for suite in asked.suites)
+    rows = asked.stored.entries if asked.stored else ()
+    sat = [{row.system for row in rows if row.suite == suite.name} for suite in asked.suites]
+    known = sorted(set[str].intersection(*sat)) if sat else []
+
+    def untaught(system: str) -> str | None:
+        try:
+            refuse_untaught(asked.suites, [system], asked.experiment, asked.catalogue)
+        except UserError as error:
+            return str(error)
+        return None
+
+    fit = Fit(asked.catalogue, asked.spec, asked.suites, untaught, request.match, known, judged > 0)
+    return spelled_out(request.systems, fit)
 
 
 def _refuse_unlearnable(asked: Asked, request: Request) -> None:
@@ -104,7 +144,7 @@ def _refuse_unlearnable(asked: Asked, request: Request) -> None:
         refuse_unmatched(request.match, asked.systems, known, asked.catalogue)
 
 
-def _refuse_questions(asked: Asked) -> None:
+def _refuse_questions(asked: Asked, selection_limit: int) -> None:
     """Raise UserError where the pool cannot answer or grade a question that the run covers."""
     for suite in asked.suites:
         questions = pick(suite, asked.scope.split, asked.scope.limit)
@@ -112,3 +152,19 @@ def _refuse_questions(asked: Asked) -> None:
         refuse_unjudged(suite, questions, asked.spec)
         if ORACLE in asked.systems:
             refuse_judged_plans(suite, questions)
+    if asked.spec.replayed:
+        _refuse_unrecorded_lessons(asked, selection_limit)
+
+
+def _refuse_unrecorded_lessons(asked: Asked, selection_limit: int) -> None:
+    """Raise UserError where recorded replies answer no train questions that are to be asked."""
+    manifests = [asked.catalogue.systems[manifest_key(one)] for one in asked.systems]
+    if not any(one.on_best or one.learns for one in manifests):
+        return
+    workers = len(asked.spec.names)
+    calls = calls_to_learn(asked.experiment, selection_limit, workers)
+    for suite in asked.suites:
+        taught = teachers(suite, asked.experiment, asked.catalogue)
+        for teacher in taught:
+            questions = pick(teacher, TRAIN, questions_each(calls, workers, len(taught)))
+            refuse_unrecorded(asked.spec, questions, 1, teacher)

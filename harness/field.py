@@ -7,7 +7,7 @@ Everything here is known before the first call. Not here: what a system's argume
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from harness.bridging.inspect_sandbox import lacks_sandbox, missing_sandbox
 from harness.compose import (
@@ -20,13 +20,17 @@ from harness.compose import (
 )
 from harness.errors import UserError
 from harness.experiment import Experiment
+from harness.plural import counted
 from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
 from harness.recordings import prompts_recorded
 from harness.suite import PubliclyTested, Suite
-from harness.system import Manifest
+from harness.system import Group, Manifest
 
+ALL = "all"
+GROUPS = (ALL, *get_args(Group))
+"""What stands for several systems (harness/groups.py)."""
 CONDUCTORS = ("conductor", "conductor-prompted")
 """Whose row controls are matched with, the first that is there."""
 
@@ -50,20 +54,22 @@ def chosen_systems(
         reason = refusal(name, catalogue, spec)
         if reason:
             raise UserError(reason)
-        _refuse_untested(name, catalogue, suites)
+        if reason := untested(name, catalogue, suites):
+            raise UserError(reason)
     return list(dict.fromkeys(found))
 
 
-def _refuse_untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> None:
-    """Raise UserError for a system that tries programs where a suite shows no tests."""
+def untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> str | None:
+    """Return why a system that tries programs cannot sit suites of which one shows no tests."""
     if "public tests" not in catalogue.systems[manifest_key(name)].needs:
-        return
+        return None
     for suite in suites:
         if not isinstance(suite, PubliclyTested):
-            raise UserError(
+            return (
                 f"{name} needs a suite whose questions show tests, and {suite.name!r} shows none: "
                 "leave one of them out."
             )
+    return None
 
 
 def default_systems(
@@ -90,8 +96,7 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     """Return why a system cannot run on a pool, in one sentence; None when it can."""
     manifest = catalogue.systems.get(manifest_key(name))
     if manifest is None:
-        known = ", ".join(sorted(catalogue.systems))
-        return f"There is no system {name!r}; known systems: {known}."
+        return _unknown(name, catalogue)
     if manifest_key(name) == ANY_SINGLE:
         spec.worker(name.partition(":")[2])
     return (
@@ -100,6 +105,15 @@ def refusal(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
         or _unserved(name, manifest, spec)
         or missing_extra(manifest)
     )
+
+
+def _unknown(name: str, catalogue: Catalogue) -> str:
+    """Return the sentence on a name that is no system's."""
+    plain, k = split_k(name)
+    if k and (plain in GROUPS or plain == SINGLE):
+        return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
+    known, groups = ", ".join(sorted(catalogue.systems)), ", ".join(GROUPS)
+    return f"There is no system {name!r}; known systems: {known}; groups of them: {groups}."
 
 
 def _wrong_k(name: str, manifest: Manifest) -> str | None:
@@ -114,6 +128,9 @@ def _wrong_k(name: str, manifest: Manifest) -> str | None:
 
 
 def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
+    if len(spec.names) < manifest.workers:
+        least, has = counted(manifest.workers, "worker"), len(spec.names)
+        return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
     if "conductor" in manifest.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     return missing_sandbox(name) if lacks_sandbox(manifest) else None
@@ -175,6 +192,10 @@ def refuse_unmatched(
     `systems` are those asked for now, `known` those the experiment has.
     """
     late = [one for one in systems if "match" in catalogue.systems[manifest_key(one)].needs]
+    if late and match and manifest_key(match) not in catalogue.systems:
+        raise UserError(f"--match: {_unknown(match, catalogue)}")
+    if late and match in late:
+        raise UserError(f"--match: {match} is itself matched with another system: name another.")
     if late and matched_with(match, [*systems, *known]) is None:
         whom = match or "a conductor"
         raise UserError(

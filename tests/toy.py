@@ -201,5 +201,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("log_dir", type=Path)
     parser.add_argument("--max-usd", type=Decimal)
+    parser.add_argument("--system", action="append", default=[])
+    parser.add_argument("--train-calls", type=int)
     asked = parser.parse_args()
-    sys.exit(0 if toy_run(asked.log_dir, max_usd=asked.max_usd).finished else 1)
+    named = {"systems": tuple(asked.system)} if asked.system else {}
+    learning = {"train_calls": asked.train_calls, "max_usd": asked.max_usd}
+    sys.exit(0 if toy_run(asked.log_dir, **named, **learning).finished else 1)

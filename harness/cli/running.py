@@ -40,11 +40,22 @@ def run_command(args: argparse.Namespace) -> int:
     parts = catalogue()
     if said := without_prompt(chosen_suites(request, parts), request.prompt):
         print(said)
+    _say_left_out(request, parts)
     if args.dry_run:
         return _dry_run(request, parts, args.like)
     if request.max_usd or request.max_usd_per_query:
         _warn(request, parts)
     return _said(run(request, parts, controls()), args.log_dir)
+
+
+def _say_left_out(request: Any, parts: Any) -> None:
+    """Say which systems of a named group do not fit; the others are run."""
+    from harness.asked import read_request
+    from harness.field import GROUPS
+
+    if {*request.systems} & {*GROUPS}:
+        for line in read_request(request, parts, ready=False).left_out:
+            print(f"Left out: {line}")
 
 
 def _said(outcome: Any, log_dir: Path) -> int:

@@ -83,9 +83,11 @@ def refuse_untaught(
     learners = [name for name in systems if must_learn(name, catalogue)]
     for suite in suites:
         if not teachers(suite, experiment, catalogue) and learners:
+            other = "other " if suite.name in experiment.train_on else ""
             raise UserError(
                 f"{learners[0]} must learn before it can sit {suite.name!r}, and there is no train "
-                f"split of it apart from the exam: name suites to learn from with --train-on SUITE."
+                f"split of it apart from the exam: name {other}suites to learn from with "
+                "--train-on SUITE."
             )
 
 
