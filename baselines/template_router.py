@@ -14,6 +14,7 @@ import numpy as np
 from inspect_ai.solver import Solver, solver
 from numpy.random import Generator, default_rng
 
+from baselines.calling.teaching import refuse_taught
 from baselines.plan_set import FINISH, GATHER, USE
 from baselines.routing.embedders import TfIdf, needed
 from baselines.routing.threads import one_thread
@@ -74,6 +75,11 @@ class TemplateExplorer:
 
     def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return a round of tries that fits its share of the budget; None when all is spent."""
+        if not task.publishable:
+            raise UserError(
+                f"{NAME} cannot learn from {', '.join(task.suites)}: its artefact would hold words "
+                f"of questions that must not be published; name other suites with --train-on."
+            )
         if len(done) == len(SHARES):
             return None
         spent = sum(one.calls for tries in done for one in tries)
@@ -219,6 +225,7 @@ def template_system(learned: Learned) -> System:
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_other_workers(learned, pool.workers)
+        refuse_taught(learned, question)
         return plans[chosen[int(told.of([question.text])[0])]]
 
     return planned(plan)

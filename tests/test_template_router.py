@@ -1,5 +1,7 @@
 """What tries say of templates, and which one is then chosen for a question."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,16 @@ def test_the_same_tries_teach_the_same_bytes() -> None:
 def test_a_budget_without_a_single_try_teaches_nothing() -> None:
     with pytest.raises(UserError, match="too few for a single try"):
         TemplateExplorer().learnt(TASK, [])
+
+
+def test_an_exam_that_must_not_be_published_teaches_it_nothing() -> None:
+    with pytest.raises(UserError, match="words of questions that must not be published"):
+        TemplateExplorer().next_round(replace(TASK, publishable=False), [])
+
+
+def test_a_question_that_taught_is_refused() -> None:
+    with pytest.raises(UserError, match="template-router was taught by river-0"):
+        counted_calls(SYSTEM, RIVERS[0], CREW)
 
 
 def test_another_pool_is_refused() -> None:

@@ -1,6 +1,7 @@
 """TRINITY's loop and its head, random and evolved, on scripted workers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -173,10 +174,11 @@ def test_trinity_learns_within_its_budget_whom_to_ask_and_runs_as_learnt(tmp_pat
     assert {one.question for one in done[0]} != {one.question for one in done[1]}
     write_learned(learned, tmp_path / "trinity.npz")
     system = trinity_system(read_learned(str(tmp_path / "trinity.npz"), "trinity"))
-    right = [ask(system, rig.again(), one).text == "ANSWER: right" for one in task.questions]
+    new = [replace(one, text=f"{one.text} Say it.") for one in task.questions]  # none that taught
+    right = [ask(system, rig.again(), one).text == "ANSWER: right" for one in new]
     assert sum(right) >= 8
     turned = scripted_pool(good="ANSWER: right", bad="ANSWER: 77")
-    assert ask(system, turned.pool, task.questions[0]).text == "ANSWER: right"
+    assert ask(system, turned.pool, new[0]).text == "ANSWER: right"
 
 
 def test_an_untrained_trinity_and_a_budget_below_a_generation_are_refused() -> None:

@@ -14,7 +14,7 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.calling.hashing import hashed
 from baselines.calling.mas_space import PROMPTS, Design, described, drawn, most_calls, workflow
-from baselines.calling.teaching import about, refuse_too_few
+from baselines.calling.teaching import about, refuse_taught, refuse_too_few
 from harness.errors import UserError
 from harness.learning.exploring import Explorer, Round, Task, Tried
 from harness.learning.learned import Learned, read_learned, refuse_other_workers
@@ -64,6 +64,7 @@ def routed_system(learned: Learned, seed: int = 0) -> System:
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_other_workers(learned, pool.workers)
+        refuse_taught(learned, question)
         random, n = Random(f"{seed}/{question.id}/{pool.epoch}"), len(names)
         designs = [drawn(random, n) for _ in range(LOOKED_AT)]
         expected = [float(features(question, one, n) @ weights) for one in designs]

@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.learning.exploring import Task, Tried
-from harness.learning.learned import LearntFrom
+from harness.learning.learned import Learned, LearntFrom
+from harness.records import Question
 from harness.rewards.exams import question_digest, whole_text
 
 
@@ -32,6 +33,15 @@ def about(
         calls=sum(one.calls for one in tries),
         settings={"seed": task.seed, **settings},
     )
+
+
+def refuse_taught(learned: Learned, question: Question) -> None:
+    """Raise UserError for a question that taught an artefact: it cannot be examined by it."""
+    if question_digest(whole_text(question)) in learned.about.questions:
+        raise UserError(
+            f"{learned.about.system} was taught by {question.id}, so it cannot be examined by it: "
+            f"train it on other questions."
+        )
 
 
 def refuse_too_few(system: str, task: Task, least: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from inspect_ai.solver import Solver, solver
 
 from baselines.calling.coordinator import HASH, Encoder, encoder, head_policy, size
+from baselines.calling.teaching import refuse_taught
 from baselines.calling.trinity_training import (
     TRINITY as NAME,
 )
@@ -67,6 +68,7 @@ def trinity_system(learned: Learned) -> System:
 
     def policy_of(question: Question, pool: Pool) -> Policy:
         refuse_other_workers(learned, pool.workers)
+        refuse_taught(learned, question)
         places = [pool.workers.index(worker) for worker in workers]
         choose = head_policy(learned.arrays[WEIGHTS], len(workers), encode)
 

@@ -62,12 +62,12 @@ def train(
     words of its questions.
     """
     used = with_embedder or TfIdf()
-    texts = texts_of(matrix)
     if not matrix.publishable:
         raise UserError(
             f"{matrix.name} must not be published, and an artefact would hold words of its "
             f"questions: judge routers on it without saving any."
         )
+    texts = texts_of(matrix)
     reading = used.fit(texts)
     fitted = router.fit(examples(matrix, used.embed(reading, texts)), seed)
     about = LearntFrom(

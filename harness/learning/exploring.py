@@ -24,6 +24,8 @@ class Task:
     """Worker calls that may be spent: the same for every tunable system of a run."""
     seed: int
     suites: tuple[str, ...]
+    publishable: bool = True
+    """False when an artefact must hold no words of these questions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class Training:
             calls=calls_to_learn(self.experiment, limit, len(workers)),
             seed=self.experiment.seed,
             suites=tuple(suite.name for suite in self.lessons.suites),
+            publishable=all(suite.publishable for suite in self.lessons.suites),
         )
 
 
