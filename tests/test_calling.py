@@ -1,5 +1,6 @@
 """Routers that call before they trust: Smoothie and a model as router, on scripted workers."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from trying import ask, explored
 from baselines.calling.llm_router import llm_router_system, named, request
 from baselines.calling.smoothie import (
     SmoothieExplorer,
+    answers_in,
     chosen,
     distances_of,
     errors,
@@ -24,6 +26,8 @@ from harness.records import Question
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
 FOUR, SAME = "The sum is 4. ANSWER: 4", "Adding gives 4. ANSWER: 4"
 ODD = "Elephants are grey and live in Africa."
+CANNOT = "I do not know how to write this program."
+PROGRAM = "```python\nprint(4)\n```"
 
 
 def task(calls: int, *workers: str) -> Task:
@@ -41,13 +45,23 @@ def test_the_triplet_estimator_finds_the_errors_that_made_the_distances() -> Non
     said = truth[:, None] + random.normal(size=(n, 4, 8)) * np.sqrt(sizes / 8)[None, :, None]
     squares = ((said[:, :, None] - said[:, None, :]) ** 2).sum(-1).mean(0)
     assert errors(squares) == pytest.approx(sizes, rel=0.03)
-    assert chosen(squares) == 0
+    assert chosen(squares, ["1", "2", "3", "4"]) == 0
 
 
 def test_replies_that_say_the_same_are_nearer_than_one_that_does_not() -> None:
-    squares = distances_of([FOUR, ODD, SAME])
+    squares = distances_of(answers_in("integer", ["ANSWER: 4", "ANSWER: 5", FOUR]))
     assert squares[0, 2] < min(squares[0, 1], squares[1, 2])
     assert np.all(np.diag(squares) == 0)
+
+
+def test_replies_without_an_answer_agree_with_nobody_though_their_words_are_the_same() -> None:
+    said = answers_in("program", [CANNOT, PROGRAM, CANNOT, f"Here it is.\n{PROGRAM}", CANNOT])
+    squares = distances_of(said)
+    assert squares[1, 3] == 0
+    assert squares[0, 2] == squares[0, 1] == squares[2, 4] == 2
+    assert chosen(squares, said) == 1
+    assert chosen(distances_of([None, None, "4", "5"]), [None, None, "4", "5"]) == 2
+    assert chosen(distances_of([None, None, None]), [None, None, None]) == 0
 
 
 def test_smoothie_asks_everybody_and_answers_with_the_reply_nearest_to_all_others() -> None:
@@ -83,6 +97,18 @@ def test_smoothie_global_trusts_the_worker_that_agreed_on_the_train_split(tmp_pa
     assert answer.text != ODD
     assert answer.noted["trusted"] != "odd"
     assert len(answer.replies) == 3
+
+
+def test_a_question_that_taught_is_refused_before_anybody_is_asked() -> None:
+    rig = scripted_pool(odd=ODD, abacus=FOUR, sage=SAME)
+    explorer, given = SmoothieExplorer(), task(20, "odd", "abacus", "sage")
+    learned = explorer.learnt(
+        given, explored(explorer, given, {q.id: "4" for q in given.questions}, rig.again)
+    )
+    before = len(rig.heard)
+    with pytest.raises(UserError, match="smoothie-global was taught by again"):
+        ask(smoothie_system(learned), rig.pool, replace(given.questions[0], id="again"))
+    assert len(rig.heard) == before
 
 
 def test_an_untrained_smoothie_global_is_refused_when_it_is_made() -> None:

@@ -1,9 +1,12 @@
-"""Smoothie: ask every worker, trust the one whose replies lie nearest to all others'.
+"""Smoothie: ask every worker, trust the one whose answers lie nearest to all others'.
 
-Guha et al. 2024, arXiv 2412.04692, written from the paper. Each reply is embedded; with errors that
-are independent, the squared distance of two replies is the sum of two workers' errors, and any
+Guha et al. 2024, arXiv 2412.04692, written from the paper. Each answer is embedded; with errors
+that are independent, the squared distance of two answers is the sum of two workers' errors, and any
 three workers (a triplet) give an estimate of each. No target is looked at. `smoothie-global` uses
 one estimate for the exam, `smoothie-local` one per question.
+
+Whole replies are not embedded: workers that cannot answer all say so in the same words, and were
+trusted for it (0 of 60 on practice-code).
 """
 
 from collections.abc import Sequence
@@ -13,13 +16,14 @@ import numpy as np
 from inspect_ai.solver import Solver, solver
 
 from baselines.calling.hashing import hashed
-from baselines.calling.teaching import about, refuse_too_few
+from baselines.calling.teaching import about, refuse_taught, refuse_too_few
+from harness.answers import normalised
 from harness.errors import UserError
 from harness.learning.exploring import Explorer, Round, Task, Tried
 from harness.learning.learned import Learned, read_learned, refuse_other_workers
 from harness.learning.matrix import Floats
 from harness.pool import Pool
-from harness.records import Answer, Question
+from harness.records import Answer, Kind, Question
 from harness.session import Session
 from harness.solver import as_solver
 from harness.system import Manifest, System, exactly
@@ -28,12 +32,20 @@ from harness.workflow import Step
 LEAST = 3
 """Workers in a triplet."""
 DIMS = 512
-"""Numbers per reply."""
+"""Numbers per answer."""
+APART = 2.0
+"""Squared distance of two answers that have nothing in common: of two orthogonal unit vectors."""
 GLOBAL, LOCAL = "smoothie-global", "smoothie-local"
 DISTANCES = "distances"
+EMBEDDER = f"hashed words of answers, {DIMS}"
 SOURCE = "Guha et al. 2024, arXiv 2412.04692"
 _DEVIATIONS = (
-    "replies are embedded by hashed words, offline (the authors: a sentence embedder)",
+    "the answers that are found in replies are embedded, by hashed words, offline (the authors: "
+    "the first line of a reply, by a sentence embedder)",
+    "a reply in which no answer is found agrees with nobody, and is given only where none is found "
+    "in any",
+    "the smallest estimate is trusted even where it is negative (the authors' code makes that a "
+    "negative weight)",
     "a worker without a reply leaves the question unscored",
 )
 
@@ -54,16 +66,32 @@ def errors(distances: Floats) -> Floats:
     return ((n - 1) * others - distances.sum() / 2) / (2 * pairs)
 
 
-def distances_of(replies: Sequence[str]) -> Floats:
-    """Return the (n, n) squared distances of replies."""
-    points = np.array([hashed(reply, DIMS) for reply in replies])
+def answers_in(kind: Kind, replies: Sequence[str]) -> list[str | None]:
+    """Return the answer that is found in each reply, None where there is none."""
+    return [normalised(kind, reply) for reply in replies]
+
+
+def distances_of(answers: Sequence[str | None]) -> Floats:
+    """Return the (n, n) squared distances of answers, 0 to 4.
+
+    Who has no answer is `APART` from all others, even from those without one.
+    """
+    points = np.array([hashed(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
+    lacking = np.array([answer is None for answer in answers])
+    squares[lacking, :] = squares[:, lacking] = APART
+    np.fill_diagonal(squares, 0.0)
     return squares
 
 
-def chosen(distances: Floats) -> int:
-    """Return the worker with the least estimated error; a tie goes to the first."""
-    return int(np.argmin(np.round(errors(distances), 12)))
+def chosen(distances: Floats, answers: Sequence[str | None]) -> int:
+    """Return the worker with the least estimated error among those that have an answer here.
+
+    All are among them when nobody has one. A tie goes to the first.
+    """
+    lacking = np.array([answer is None for answer in answers])
+    barred = lacking & ~lacking.all()
+    return int(np.argmin(np.where(barred, np.inf, np.round(errors(distances), 12))))
 
 
 def smoothie_system(learned: Learned | None = None) -> System:
@@ -79,11 +107,13 @@ def smoothie_system(learned: Learned | None = None) -> System:
             )
         if learned:
             refuse_other_workers(learned, pool.workers)
+            refuse_taught(learned, question)
         workers = learned.about.workers if learned else pool.workers
         session = Session(question, pool)
         replies = await session.ask_all([Step(worker) for worker in workers])
-        here = distances_of([reply.text for reply in replies])
-        trusted = chosen(learned.arrays[DISTANCES] + here if learned else here)
+        answers = answers_in(question.kind, [reply.text for reply in replies])
+        here = distances_of(answers)
+        trusted = chosen(learned.arrays[DISTANCES] + here if learned else here, answers)
         upper = here[np.triu_indices(len(workers), 1)]
         noted = {"trusted": workers[trusted], DISTANCES: [round(float(one), 6) for one in upper]}
         return session.answer(replies[trusted].text, noted)
@@ -111,7 +141,7 @@ class SmoothieExplorer:
         tries = [one for tried in done for one in tried if DISTANCES in one.noted]
         for one in tries:
             total[np.triu_indices(n, 1)] += np.array(one.noted[DISTANCES], dtype=np.float64)
-        settings = {"embedder": f"hashed words, {DIMS}", "tries": len(tries)}
+        settings = {"embedder": EMBEDDER, "tries": len(tries)}
         return Learned(about(GLOBAL, task, done, settings), {DISTANCES: total + total.T})
 
 
@@ -122,11 +152,12 @@ def _explorer() -> Explorer:
 SMOOTHIE_GLOBAL = Manifest(
     name=GLOBAL,
     solver="baselines/smoothie_global",
-    summary="Every worker answers; the one whose replies agree most over the exam is trusted.",
+    summary="Every worker answers; the one that agreed most on train questions is trusted.",
     group="routers",
     source=SOURCE,
     calls="n",
     expected=exactly(lambda n, _: n),
+    workers=LEAST,
     explorer=_explorer,
     deviations=(
         "fitted on replies to the train split and to the question (the authors: to the whole exam)",
@@ -136,11 +167,12 @@ SMOOTHIE_GLOBAL = Manifest(
 SMOOTHIE_LOCAL = Manifest(
     name=LOCAL,
     solver="baselines/smoothie_local",
-    summary="Every worker answers; the reply nearest to all others is the answer.",
+    summary="Every worker answers; the answer nearest to all others stands.",
     group="routers",
     source=SOURCE,
     calls="n",
     expected=exactly(lambda n, _: n),
+    workers=LEAST,
     deviations=(
         "fitted on the replies to the question itself (the authors: also to its neighbours in the "
         "exam)",
