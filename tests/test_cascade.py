@@ -30,7 +30,7 @@ from baselines.calling.cascade import (
 )
 from baselines.calling.cascade_training import CascadeExplorer, Tries, best, chains
 from harness.errors import UserError
-from harness.learning.exploring import Task
+from harness.learning.exploring import Task, Tried
 from harness.learning.learned import write_learned
 from harness.records import Question
 from harness.solver import system_of
@@ -52,6 +52,27 @@ def checked(verdict: str) -> ReplyFunction:
         return f"VERDICT: {verdict}" if len(heard.messages) > 1 else "ANSWER: 4"
 
     return reply
+
+
+def test_thresholds_of_a_fitted_scorer_are_chosen_on_questions_it_has_not_seen() -> None:
+    random = np.random.default_rng(0)
+    questions = tuple(Question(f"q-{at}", f"Say {at}", "integer") for at in range(60))
+    tries = [
+        Tried(
+            question=one.id,
+            epoch=epoch,
+            value=float(random.integers(2)),  # nothing tells what is right
+            calls=1,
+            usd=0.01,
+            plan="",
+            noted={"confidence": 0.5, "features": random.normal(size=FEATURES).tolist()},
+        )
+        for one in questions
+        for epoch in (1, 2)
+    ]
+    given = Task(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
+    learned = CascadeExplorer("cascade-frugal", LOGISTIC).learnt(given, [tries])
+    assert (learned.about.settings or {})["train_accuracy"] < 0.7  # fitted to noise
 
 
 # --- running ----------------------------------------------------------------------------------

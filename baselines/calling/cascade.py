@@ -20,6 +20,7 @@ from baselines.calling.cascade_training import (
     WEIGHTS,
     CascadeExplorer,
 )
+from baselines.calling.teaching import refuse_taught
 from baselines.single import known
 from harness.errors import UserError
 from harness.learning.learned import Learned, read_learned, refuse_other_workers
@@ -70,7 +71,8 @@ CASCADE = Manifest(
     expected=_expected(AGREEMENT),
     explorer=lambda: CascadeExplorer("cascade", AGREEMENT),
     deviations=(
-        "the scorer is the agreement of three samples (FrugalGPT: a fitted language model)",
+        "the scorer is the agreement of three samples (FrugalGPT: a fitted language model); "
+        "programs agree by identical text",
         *_DEVIATIONS,
     ),
 )
@@ -85,8 +87,10 @@ AUTOMIX = Manifest(
     prompts=(VERIFY,),
     explorer=lambda: CascadeExplorer("cascade-automix", VERIFIER),
     deviations=(
-        "three checks without examples, in our own words; a check without a verdict agrees by "
-        "giving the same answer (the authors: more checks, shown examples)",
+        "three checks without examples, in our own words, at the worker's own temperature (the "
+        "authors: eight or more, with examples, at temperature 1)",
+        "a check without a verdict agrees by giving the same answer",
+        "any workers in any order (the authors: one small and one large model)",
         "thresholds only (the authors: also a POMDP)",
         *_DEVIATIONS,
     ),
@@ -102,7 +106,7 @@ FRUGAL = Manifest(
     explorer=lambda: CascadeExplorer("cascade-frugal", LOGISTIC),
     deviations=(
         "the scorer is a logistic regression on hashed words of question and reply (the authors: a "
-        "DistilBERT)",
+        "DistilBERT); thresholds are chosen on confidences that it has out of fold",
         *_DEVIATIONS,
     ),
 )
@@ -150,6 +154,8 @@ def cascade_system(
         raise UserError(f"A cascade's threshold lies between 0 and 1, not at {threshold:g}.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
+        if learned:
+            refuse_taught(learned, question)
         stages = trained(learned, pool) if learned else untrained(workers, threshold, pool)
         session, sure = Session(question, pool), list[float]()
         for worker, needed in zip(stages.workers, stages.thresholds, strict=False):

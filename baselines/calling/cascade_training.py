@@ -21,6 +21,8 @@ from harness.learning.matrix import Floats
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
 STAGES = 3
 """FrugalGPT's longest list."""
+FOLDS = 5
+"""Of the questions on which a fitted scorer's thresholds are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class CascadeExplorer:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(task.workers))
         weights = self._weights(rows, len(task.workers))
-        tries = self._tables(rows, weights)
+        tries = self._tables(rows)
         chosen = best(chains(tries, self.scoring.confidences))
         settings = {
             "scorer": self.scoring.scorer,
@@ -121,17 +123,27 @@ class CascadeExplorer:
         right = right.reshape(len(rows), workers)
         return np.array([fitted(seen[:, at], right[:, at]) for at in range(workers)])
 
-    def _tables(self, rows: Sequence[Sequence[Tried]], weights: Floats) -> Tries:
+    def _out_of_fold(self, rows: Sequence[Sequence[Tried]]) -> list[list[float]]:
+        """Return (questions, workers) confidences by scorers that have not seen the question.
+
+        On what it was fitted to, a scorer with more features than questions is nearly always sure
+        and right, and every threshold looks good.
+        """
+        sure = [[0.0] * len(row) for row in rows]
+        for fold in range(min(FOLDS, len(rows))):
+            taught = [row for at, row in enumerate(rows) if at % FOLDS != fold]
+            weights = self._weights(taught, len(rows[0]))
+            for at in range(fold, len(rows), FOLDS):
+                for worker, one in enumerate(rows[at]):
+                    seen = np.array(one.noted["features"], dtype=np.float64)
+                    sure[at][worker] = float(logistic(seen @ weights[worker]))
+        return sure
+
+    def _tables(self, rows: Sequence[Sequence[Tried]]) -> Tries:
         priced = all(one.usd is not None for row in rows for one in row)
         sure = [[float(one.noted["confidence"]) for one in row] for row in rows]
-        if len(weights):
-            sure = [
-                [
-                    float(logistic(np.array(one.noted["features"]) @ weights[at]))
-                    for at, one in enumerate(row)
-                ]
-                for row in rows
-            ]
+        if self.scoring.scorer == "logistic":
+            sure = self._out_of_fold(rows)
         costs = [[one.usd if priced else one.calls for one in row] for row in rows]
         return Tries(
             values=np.array([[one.value for one in row] for row in rows], dtype=np.float64),
