@@ -2,7 +2,7 @@
 
 `self-reflection` asks a worker to review its answer, again and again, with all of its attempts in
 the conversation; `long-context` asks once and lets it write five times as much. Nobody tells the
-worker whether it was right: feedback from tests is retrying.py.
+worker whether it was right: feedback from tests is by_tests.py.
 """
 
 from inspect_ai.solver import Solver, solver

@@ -1,7 +1,7 @@
 """Which systems a run has: names, `single` and `NAME@K` spelled out, and why one cannot run.
 
 Everything here is known before the first call. Not here: what a system's arguments are
-(harness/run.py), and what there is to learn from (harness/learning/teaching.py).
+(harness/entries.py), and what there is to learn from (harness/learning/teaching.py).
 """
 
 from collections.abc import Sequence

@@ -106,15 +106,15 @@ def _matched(
     takes = job.catalogue.parameters(job.catalogue.systems[manifest_key(system)].solver)
     seed = {"seed": sat[whom][0].facts.seed} if "seed" in takes else {}
     made = entry(suite.name, system, job.catalogue, {**args, **seed})
-    notes = (*made.notes, _said(whom, unit, k, theirs / one, worker))
+    notes = (*made.notes, _said(whom, unit, k, worker))
     if hindsight:
         notes = (*notes, "its worker was chosen in hindsight, on the questions it is judged on")
     return replace(made, notes=notes, reference_allowed=not hindsight)
 
 
-def _said(whom: str, unit: str, k: float, ratio: float, worker: str) -> str:
+def _said(whom: str, unit: str, k: float, worker: str) -> str:
     what = "list dollars" if unit == "usd" else "tokens, in and out,"
-    said = f"{whom} takes {ratio:.2f} times the {what} of one call of {worker} on this exam"
+    said = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this exam"
     return said if k >= 1 else f"{said}: it is cheaper than one call, so one call stands against it"
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.routing.router import Estimates, Votes, choose, mean_known, rank_scores
+from baselines.routing.router import Estimates, Votes, choose, rank_scores
 from harness.errors import UserError
+from harness.learning.matrix import mean_known
 
 NAN = float("nan")
 

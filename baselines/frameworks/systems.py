@@ -18,7 +18,9 @@ from baselines.frameworks import (
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast
 from baselines.roles import cast
 from baselines.single import known
-from harness.bridging.bridge import PREFIX, bridged, refuse_not_installed
+from harness.bridging.bridge import PREFIX, bridged
+from harness.errors import UserError
+from harness.field import missing_extra
 from harness.pool import Pool
 from harness.solver import as_solver
 from harness.system import Manifest, System, exactly
@@ -111,7 +113,8 @@ def models(pool: Pool, named: Named) -> Cast:
 
 def framework_system(name: str, named: Named = (None, None, None)) -> System:
     """Return a framework's planner, executor and verifier; UserError when it is not installed."""
-    refuse_not_installed(FRAMEWORKS[name])
+    if reason := missing_extra(FRAMEWORKS[name]):
+        raise UserError(reason)
 
     async def answer(question: str, pool: Pool) -> str:
         return await _ANSWERS[name](question, models(pool, named))

@@ -7,12 +7,9 @@ on those that are judged, the best of n looks better than it is, and is flagged.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from baselines.routing.router import Choices, best
 from harness.learning.matrix import Floats, Matrix
-
-Chosen = NDArray[np.intp]
-"""(questions,), the index of the worker that is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class Figures:
     tokens_out: Floats
 
 
-def taken(matrix: Matrix, chosen: Chosen) -> Figures:
+def taken(matrix: Matrix, chosen: Choices) -> Figures:
     """Return the entries of the chosen workers."""
     rows = np.arange(len(chosen))
     return Figures(*(part[rows, chosen] for part in (matrix.scores, matrix.usd, matrix.tokens_out)))
@@ -49,16 +46,13 @@ ORACLE_RULE = (
 )
 
 
-def oracle(matrix: Matrix) -> Chosen:
+def oracle(matrix: Matrix) -> Choices:
     """Return the cheapest among the best scorers of each question; the first where prices tie.
 
     Where nobody scores all are best, so the cheapest is asked. An unknown price counts as the
     dearest: the scores are the same, and the dollars of its row are unknown.
     """
-    price = np.where(np.isnan(matrix.usd), np.inf, matrix.usd)
-    best = matrix.scores >= matrix.scores.max(axis=1, keepdims=True)
-    lowest = np.where(best, price, np.inf).min(axis=1, keepdims=True)
-    return np.argmax(best & (price <= lowest), axis=1)
+    return best(matrix.scores, matrix.usd)
 
 
 def unanswered(matrix: Matrix) -> int:

@@ -13,7 +13,6 @@ import numpy as np
 
 from baselines.judging.anchors import (
     ORACLE_RULE,
-    Chosen,
     Figures,
     at_random,
     best_single,
@@ -22,7 +21,7 @@ from baselines.judging.anchors import (
     unanswered,
 )
 from baselines.judging.splits import Fold, Split
-from baselines.routing.router import Embedder, Estimates, Router, choose, examples
+from baselines.routing.router import Choices, Embedder, Estimates, Router, choose, examples
 from harness.errors import UserError
 from harness.learning.matrix import Floats, Matrix
 
@@ -46,7 +45,7 @@ class Judged:
     system: str
     kind: Kind
     figures: Figures
-    chosen: Chosen | None
+    chosen: Choices | None
     """None for a mixture of workers."""
     note: str = ""
 
@@ -87,15 +86,15 @@ class Contest:
 class _Choices:
     """Whom each system asks, over all questions of the matrix; filled fold by fold."""
 
-    by_system: dict[str, Chosen]
-    sweeps: dict[tuple[str, float], Chosen]
+    by_system: dict[str, Choices]
+    sweeps: dict[tuple[str, float], Choices]
     size: int
 
-    def put(self, system: str, fold: Fold, chosen: Chosen | int) -> None:
+    def put(self, system: str, fold: Fold, chosen: Choices | int) -> None:
         """Note a system's choices on the judged questions of a fold."""
         self.by_system.setdefault(system, np.zeros(self.size, np.intp))[fold.test] = chosen
 
-    def swept(self, router: str, willingness: float, fold: Fold, chosen: Chosen) -> None:
+    def swept(self, router: str, willingness: float, fold: Fold, chosen: Choices) -> None:
         """Note a router's choices at one willingness."""
         key = (router, willingness)
         self.sweeps.setdefault(key, np.zeros(self.size, np.intp))[fold.test] = chosen
@@ -164,7 +163,7 @@ def _estimates(contest: Contest, train: Matrix, test: Matrix) -> Iterator[tuple[
         yield router, router.estimate(learnt, asked)
 
 
-def _rows(exam: Matrix, at: Mapping[str, Chosen], routers: Sequence[str]) -> Iterator[Judged]:
+def _rows(exam: Matrix, at: Mapping[str, Choices], routers: Sequence[str]) -> Iterator[Judged]:
     yield Judged(
         BEST_SINGLE, "anchor", taken(exam, at[BEST_SINGLE]), at[BEST_SINGLE], _who(exam, at)
     )
@@ -189,14 +188,14 @@ def _rows(exam: Matrix, at: Mapping[str, Chosen], routers: Sequence[str]) -> Ite
         yield Judged(f"single:{name}", "single", taken(exam, always), always)
 
 
-def _who(exam: Matrix, at: Mapping[str, Chosen]) -> str:
+def _who(exam: Matrix, at: Mapping[str, Choices]) -> str:
     chosen: list[int] = at[BEST_SINGLE].tolist()
     names = [exam.workers[worker] for worker in dict.fromkeys(chosen)]
     return f"chosen on what teaches: {', '.join(names)}"
 
 
 def _frontier(
-    exam: Matrix, name: str, free: Chosen, sweeps: Mapping[tuple[str, float], Chosen]
+    exam: Matrix, name: str, free: Choices, sweeps: Mapping[tuple[str, float], Choices]
 ) -> tuple[Point, ...]:
     """Return the points of a router, by rising willingness; equal neighbours are one point."""
     swept = [(willing, chosen) for (router, willing), chosen in sweeps.items() if router == name]
@@ -210,7 +209,7 @@ def _frontier(
     return tuple(points)
 
 
-def _notes(matrix: Matrix, exam: Matrix, at: Mapping[str, Chosen]) -> tuple[str, ...]:
+def _notes(matrix: Matrix, exam: Matrix, at: Mapping[str, Choices]) -> tuple[str, ...]:
     nobody = unanswered(exam)
     several = (SEVERAL,) if np.ptp(at[BEST_SINGLE]) else ()
     rule = f"{ORACLE_RULE} (so on {nobody} of {len(exam.questions)} questions)."

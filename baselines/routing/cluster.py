@@ -12,11 +12,11 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from baselines.routing.embedders import needed
-from baselines.routing.router import Estimates, Examples, Votes, mean_known
+from baselines.routing.router import Estimates, Examples, Votes
 from baselines.routing.threads import one_thread
 from harness.errors import UserError
 from harness.learning.learned import Arrays
-from harness.learning.matrix import Floats
+from harness.learning.matrix import Floats, mean_known
 
 CLUSTERS = 32
 BETA = 9.0

@@ -16,11 +16,11 @@ from baselines.routing.calibration import calibrated, calibration
 from baselines.routing.contrast import Batch, Losses, cosines, gradient
 from baselines.routing.descent import Pace, Params, Rows, descend, parts
 from baselines.routing.embedders import needed
-from baselines.routing.router import Estimates, Examples, everywhere, mean_known
+from baselines.routing.router import Estimates, Examples, everywhere
 from baselines.routing.threads import one_thread
 from harness.errors import UserError
 from harness.learning.learned import Arrays
-from harness.learning.matrix import Floats
+from harness.learning.matrix import Floats, mean_known
 
 TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3
 STEPS, BATCH, LOOK_EVERY = 1000, 16, 50

@@ -19,10 +19,10 @@ from baselines.routing.descent import (
     parts,
     sigmoid,
 )
-from baselines.routing.router import Estimates, Examples, everywhere, mean_known
+from baselines.routing.router import Estimates, Examples, everywhere
 from harness.errors import UserError
 from harness.learning.learned import Arrays
-from harness.learning.matrix import Floats
+from harness.learning.matrix import Floats, mean_known
 
 DIMENSIONS, BATCH, DECAY, NOISE = 128, 64, 1e-5, 0.1
 """RouteLLM's, as its training script has them."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baselines.routing.router import Estimates, Examples, mean_known
+from baselines.routing.router import Estimates, Examples
 from harness.errors import UserError
 from harness.learning.learned import Arrays
-from harness.learning.matrix import Floats
+from harness.learning.matrix import Floats, mean_known
 
 NEIGHBOURS = 40
 """The largest of the numbers of neighbours in RouterBench's configuration (5, 10, 40)."""

@@ -1,6 +1,6 @@
 """From a matrix to an artefact and back: what was learnt, from which rows, with which embedder.
 
-Not here: how a router learns (a file each), where artefacts lie and who trains (harness/run.py,
+Not here: how a router learns (a file each), where artefacts lie and who trains (harness/entries.py,
 harness/cli/routing.py).
 """
 

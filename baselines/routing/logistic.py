@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from baselines.routing.descent import cross_entropy, known_scores, sigmoid
-from baselines.routing.router import Estimates, Examples, everywhere, mean_known
+from baselines.routing.router import Estimates, Examples, everywhere
 from baselines.routing.smooth import lowest
 from harness.errors import UserError
 from harness.learning.learned import Arrays
-from harness.learning.matrix import Floats
+from harness.learning.matrix import Floats, mean_known
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import cast
 import numpy as np
 
 from baselines.routing.descent import Pace, Params, Rows, descend, known_scores, parts
-from baselines.routing.router import Estimates, Examples, everywhere, mean_known
+from baselines.routing.router import Estimates, Examples, everywhere
 from harness.errors import UserError
 from harness.learning.learned import Arrays
-from harness.learning.matrix import Floats
+from harness.learning.matrix import Floats, mean_known
 
 UNITS = 100
 """The smallest of RouterBench's networks: one hidden layer of 100."""

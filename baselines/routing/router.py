@@ -175,15 +175,6 @@ def _finite(willingness: float | None) -> float | None:
     return willingness
 
 
-def mean_known(values: Floats) -> Floats:
-    """Return each column's mean over what is known; NaN for a column of which nothing is."""
-    known = ~np.isnan(values)
-    counts = known.sum(axis=0)
-    sums = np.where(known, values, 0.0).sum(axis=0)
-    nothing = np.full(int(values.shape[1]), np.nan)
-    return np.divide(sums, counts, out=nothing, where=counts > 0)
-
-
 def everywhere(usd: Floats, score: Floats) -> Floats:
     """Return each worker's dollars (workers,) for every question of `score`, as its shape is."""
     return np.broadcast_to(usd, score.shape).copy()

@@ -14,7 +14,6 @@ system messages are passed on. Frameworks themselves are in baselines/frameworks
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from importlib import util
 from typing import Any, NoReturn
 
 from inspect_ai.agent import AgentBridge, agent_bridge, current_bridge_request
@@ -26,7 +25,7 @@ from harness.errors import FrameworkError, UserError
 from harness.ledger.request import Offered
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
-from harness.system import Manifest, System
+from harness.system import System
 from harness.workflow import Step, Workflow
 
 PREFIX = "inspect/"
@@ -42,15 +41,6 @@ Framework = Callable[[str, Pool], Awaitable[str]]
 def client_settings() -> dict[str, Any]:
     """Return what OpenAI's client of a framework is built with: no way out, no hidden retries."""
     return {"base_url": NOWHERE, "api_key": NO_KEY, "max_retries": 0}
-
-
-def refuse_not_installed(manifest: Manifest) -> None:
-    """Raise UserError when a system's extra is not installed, naming it."""
-    absent = [name for name in manifest.modules if util.find_spec(name) is None]
-    if absent:
-        raise UserError(
-            f"{manifest.name} needs {', '.join(absent)}: pip install 'podium[{manifest.extra}]'."
-        )
 
 
 @dataclass(slots=True)

@@ -93,13 +93,19 @@ class Matrix:
 
     def mean_scores(self) -> Floats:
         """Return each worker's accuracy over the questions it was graded on; NaN without any."""
-        graded = ~np.isnan(self.scores)
-        counts = graded.sum(axis=0)
-        sums = np.where(graded, self.scores, 0.0).sum(axis=0)
-        return np.divide(sums, counts, out=np.full(len(self.workers), np.nan), where=counts > 0)
+        return mean_known(self.scores)
 
     def mean_usd(self) -> Floats:
         """Return each worker's dollars per query; NaN where any of its queries has no price."""
         if not self.questions:
             return np.full(len(self.workers), np.nan)
         return self.usd.mean(axis=0)
+
+
+def mean_known(values: Floats) -> Floats:
+    """Return each column's mean over what is known; NaN for a column of which nothing is."""
+    known = ~np.isnan(values)
+    counts = known.sum(axis=0)
+    sums = np.where(known, values, 0.0).sum(axis=0)
+    nothing = np.full(int(values.shape[1]), np.nan)
+    return np.divide(sums, counts, out=nothing, where=counts > 0)
