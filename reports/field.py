@@ -65,7 +65,10 @@ class Field:
             )
         why = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):
-            return f"{asked}{tries}: no two systems differ enough to say what could be detected"
+            return (
+                f"{asked}{tries}: nobody differs from the reference, or on all questions alike, "
+                "so what could be detected is unknown"
+            )
         usual = points(detectable(USUAL, max(self.questions, 1)))[1:]
         return (
             f"{asked}{tries}; {why}: nothing is compared (two that differ on 10 % of them would "

@@ -17,6 +17,7 @@ from harness.ledger.tally import total
 from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.breakdown import Comparison, Part, compare
+from reports.field import Field
 from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
@@ -117,9 +118,21 @@ def table_json(shown: Comparison, skipped: Sequence[str]) -> str:
         "columns": COLUMNS,
         "rows": lines,
         "parts": parts,
+        "blocks": [_block_of(one, shown.rows) for one in shown.fields],
         "skipped": skipped,
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _block_of(one: Field, rows: Sequence[Row]) -> dict[str, object]:
+    """Return what holds for a block for JSON; `rows` are the places of its rows."""
+    return {
+        "rows": [at for at, row in enumerate(rows) if any(row is mine for mine in one.rows)],
+        "questions": one.questions,
+        "said": one.said,
+        "cochran": one.cochran and asdict(one.cochran),
+        "frontier": one.frontier and asdict(one.frontier),
+    }
 
 
 def _part(part: Part, row: int) -> dict[str, object]:

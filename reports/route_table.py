@@ -106,7 +106,11 @@ def headline(routing: Routing, rows: Sequence[RouteRow]) -> list[str]:
     """Return what so many questions can show."""
     n, found = len(routing.questions), detectable_effect(rows)
     if found is None:
-        return [f"With {n} questions nothing can be told apart: nobody differs from best-single."]
+        asked = f"{n} question" if n == 1 else f"{n} questions"
+        return [
+            f"What {asked} could show is unknown: nobody differs from best-single, or on all "
+            "questions alike."
+        ]
     usual, least, most = found
     span = f", {100 * least:.1f} to {100 * most:.1f} by system" if most > least else ""
     told = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reported import EXAM, report, right_up_to
-from runs import Crew, Exam, sit, steps
+from runs import Crew, Exam, number, sit, steps, wrong
 
 from harness.cli import main
 from harness.sittings import read_sittings
@@ -144,3 +144,31 @@ def test_questions_of_one_contest_taken_together_are_a_check_of_a_router_table()
     alone = replace(shown, clusters=tuple(map(str, range(40))))
     assert route_rows(alone)[1].difference_se_clustered is None
     assert "taken together" not in route_text(alone)
+
+
+def test_what_holds_for_a_block_is_in_the_json_too(tmp_path: Path) -> None:
+    pair(tmp_path / "logs")
+    found = report(tmp_path)
+    (block,) = json.loads(found.files[2].read_text())["blocks"]
+    (field,) = found.shown.fields
+    assert block["rows"] == [0, 1]
+    assert block["said"] == field.said
+    assert field.cochran is not None
+    assert field.frontier is not None
+    assert block["cochran"]["q"] == field.cochran.q
+    assert block["frontier"]["aiq"] == field.frontier.aiq
+    assert [tuple(corner) for corner in block["frontier"]["corners"]] == list(
+        field.frontier.corners
+    )
+
+
+def test_where_all_questions_differ_alike_nothing_is_said_to_be_too_close(tmp_path: Path) -> None:
+    """A worker that knows all beside one that knows nothing differs enough, and without spread."""
+    sit(tmp_path / "logs", "single:sage", crew=Crew(sage=wrong), exam=EXAM)
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"), Crew(clerk=number), exam=EXAM)
+    found = report(tmp_path)
+    (better,) = [row for row in found.rows if row.system == "single:clerk"]
+    assert (better.verdict, better.paired_low, better.min_detectable) == ("better", None, None)
+    assert "or on all questions alike, so what could be detected is unknown" in found.text.replace(
+        "\n", " "
+    )
