@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy import Toy, calls, toy_pool, toy_run
+from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 from harness.audit.run import audit
+from harness.compose import Request
 from harness.errors import PodiumError, UserError
+from harness.estimate.estimate import estimate
 from harness.experiment import read_experiment
 from harness.records import Question
 from harness.suite import Split
@@ -101,6 +103,23 @@ def test_a_limit_in_dollars_holds_over_learning_and_more_money_goes_on(
     assert not Counter(calls(whole)) - Counter(calls(log_dir))
     assert digests(log_dir) == digests(whole)
     assert [one.faults for one in audit(log_dir).verdicts if one.status == "fail"] == []
+
+
+def test_a_dry_run_expects_what_a_trained_system_took_and_not_what_its_tries_took(
+    whole: Path, tmp_path: Path
+) -> None:
+    pool = whole.with_name(f"{whole.name}-pool.toml")
+    request = Request(
+        ("toy",), LEARNERS, str(pool), tmp_path / "new", limit=5, train_calls=TRAIN_CALLS
+    )
+    found = estimate(request, toy_catalogue(), CONTROLS, [whole])
+    lines = {line.system: line for line in found.lines}
+    took = {row.system: row for row in write_report([whole], tmp_path / "report").rows}
+    for name in LEARNERS:
+        assert lines[name].basis.startswith("12 past answers of the same system; not trained yet")
+        assert lines[name].expected.calls == 5 * Decimal(str(took[name].calls))
+        assert lines[name].expected.usd == 5 * CENT * Decimal(str(took[name].calls))
+    assert lines["training template-router"].expected.usd == CENT * TRAIN_CALLS
 
 
 class Second(Toy):

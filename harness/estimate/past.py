@@ -11,12 +11,14 @@ from decimal import Decimal
 from math import ceil
 from pathlib import Path
 
+from harness.experiment import task_name
 from harness.ledger.merge import rows_of
 from harness.ledger.row import LedgerRow
 from harness.ledger.sitting_files import has_sittings, sittings_below
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.prices.pricing import cost
+from harness.selection import SELECTION
 
 Answered = tuple[str, str]
 """Suite and system."""
@@ -108,7 +110,7 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> Past:
         elif row.scope == "inference":
             past.workers[row.suite, row.role].add(row, usd)
             past.workers["", row.role].add(row, usd)
-            if row.counted:
+            if row.counted and not _is_try(row):
                 pair = (row.question, row.epoch, row.sample)
                 found = past.answers[row.suite, row.system].setdefault(pair, Sums())
                 found.add(row, usd)
@@ -119,6 +121,12 @@ def _rows(dirs: Sequence[Path]) -> Iterator[LedgerRow]:
     for folder in dirs:
         for files in sittings_below(folder) if has_sittings(folder) else ():
             yield from rows_of(files)
+
+
+def _is_try(row: LedgerRow) -> bool:
+    """Say whether a system only tried something to learn by: its answers are other ones."""
+    alone = task_name(row.suite, row.system, SELECTION)
+    return row.task.endswith(f"({SELECTION})") and row.task != alone
 
 
 def _price(row: LedgerRow, book: Book, ref: str) -> Decimal | None:
