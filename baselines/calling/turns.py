@@ -44,7 +44,7 @@ VERIFY = (
 PROMPTS = {"thinker": THINK, "worker": WORK, "verifier": VERIFY}
 
 _VERDICT = re.compile(r"\bVERDICT\W{1,6}(ACCEPT|REVISE)", re.IGNORECASE)
-SOURCE = "TRINITY, Sakana AI (the Conductor's sister paper)"
+SOURCE = "TRINITY, arXiv 2512.04695 (the Conductor's sister paper)"
 DEVIATIONS = (
     "the roles' prompts are in our own words",
     "a verifier without a verdict accepts when its own answer is the worker's, as our rehearsal "
