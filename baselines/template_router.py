@@ -15,8 +15,9 @@ from inspect_ai.solver import Solver, solver
 from numpy.random import Generator, default_rng
 
 from baselines.calling.teaching import refuse_taught
+from baselines.extras import needed
 from baselines.plan_set import FINISH, GATHER, USE
-from baselines.routing.embedders import TfIdf, needed
+from baselines.routing.embedders import TfIdf
 from baselines.routing.threads import one_thread
 from baselines.templates import Expected, Ints, Seen, Templates, expected, templates
 from harness.errors import UserError

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.plan_set import FINISH, GATHER, enumerate_plans
+from baselines.ridge_logistic import fitted
+from baselines.routing.descent import sigmoid
 from harness.learning.matrix import Floats
 from harness.workflow import Step, Workflow
 
@@ -25,7 +27,6 @@ PULL_OF_CLUSTER = 4.0
 TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
 """Tries after which what was seen of a template counts as much as the regression: over all
 questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
-ITERATIONS = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,25 +137,7 @@ def _regressed(roles: Floats, seen: Seen, clusters: int) -> Floats:
         rows[of, start : start + width] = roles[seen.template[of]]
     pull = np.full(rows.shape[1], PULL)
     pull[0], pull[1 + width :] = 0.05, PULL_OF_CLUSTER
-    weights = _logistic(rows, seen.value, pull)
+    weights = fitted(rows, seen.value, pull)
     common = weights[0] + roles @ weights[1 : 1 + width]
     apart = weights[1 + width :].reshape(clusters, width)
-    return _chance(common[:, None] + roles @ apart.T)
-
-
-def _logistic(rows: Floats, values: Floats, pull: Floats) -> Floats:
-    """Return the weights of a ridge logistic regression, by Newton's method."""
-    weights = np.zeros(rows.shape[1])
-    for _ in range(ITERATIONS):
-        chance = _chance(rows @ weights)
-        slope = rows.T @ (values - chance) - pull * weights
-        bend = (rows * (chance * (1.0 - chance))[:, None]).T @ rows + np.diag(pull)
-        step = np.linalg.solve(bend, slope)
-        weights = weights + step
-        if float(np.abs(step).max()) < 1e-8:
-            break
-    return weights
-
-
-def _chance(odds: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0)))
+    return sigmoid(common[:, None] + roles @ apart.T)

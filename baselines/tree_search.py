@@ -12,18 +12,16 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from inspect_ai.solver import Solver, solver
 
 from baselines.by_tests import best_of, public_results
+from baselines.extras import needed
 from baselines.random_plans import draws
 from baselines.single import at_least_one
 from harness.answers import normalised
-from harness.errors import UserError
 from harness.pool import Pool
 from harness.records import Answer, Grade, Question
 from harness.session import Session
@@ -162,11 +160,10 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
     """Return the system that searches with `calls` worker calls, `batch` of them side by side."""
     at_least_one("ab-mcts", "calls", calls)
     at_least_one("ab-mcts", "batch", batch)
-    if find_spec("treequest") is None:
-        raise UserError("ab-mcts needs treequest: pip install 'podium[routers]'.")
+    library = needed("treequest", "routers")
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        algorithm: Any = import_module("treequest").ABMCTSA()
+        algorithm: Any = library.ABMCTSA()
         random = np.random.RandomState(draws(seed, question, pool).getrandbits(32))
         search = _Search(Session(question, pool), random, algorithm, algorithm.init_tree())
         while (left := calls - len(search.grades)) > 0:

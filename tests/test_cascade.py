@@ -14,8 +14,6 @@ from baselines.calling.accepting import (
     agreement,
     correct,
     features,
-    fitted,
-    logistic,
 )
 from baselines.calling.cascade import (
     AUTOMIX,
@@ -28,7 +26,9 @@ from baselines.calling.cascade import (
     cascade_system,
     try_cascade,
 )
-from baselines.calling.cascade_training import CascadeExplorer, Tries, best, chains
+from baselines.calling.cascade_training import PULL, CascadeExplorer, Tries, best, chains
+from baselines.ridge_logistic import fitted
+from baselines.routing.descent import sigmoid
 from harness.errors import UserError
 from harness.learning.exploring import Task, Tried
 from harness.learning.learned import write_learned
@@ -214,9 +214,9 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
 
 def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
     rows = np.array([features(SUM, f"ANSWER: {at}") for at in range(5)])
-    weights = fitted(rows, np.ones(5))
+    weights = fitted(rows, np.ones(5), PULL)
     assert np.isfinite(weights).all()
-    assert (logistic(rows @ weights) > 0.5).all()
+    assert (sigmoid(rows @ weights) > 0.5).all()
 
 
 def test_nothing_is_learnt_from_questions_that_some_worker_was_not_graded_on() -> None:

@@ -11,7 +11,8 @@ import topics
 from scripted import scripted_pool
 
 from baselines import SYSTEMS, _registry
-from baselines.routing.embedders import EMBEDDERS, embedder, needed
+from baselines.extras import needed
+from baselines.routing.embedders import EMBEDDERS, embedder
 from baselines.routing.learning import ROUTERS, policy, rows_sha256, texts_of, train
 from baselines.routing.router import choose
 from baselines.routing.solvers import routed_system

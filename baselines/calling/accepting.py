@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from baselines.calling.hashing import hashed
+from baselines.routing.descent import sigmoid
 from baselines.self_consistency import vote
 from harness.answers import normalised
 from harness.errors import UserError
@@ -99,7 +100,7 @@ async def scored(
         votes = [correct(kind, said, one.text) for one in await session.ask_all(checks)]
         return Scored(said, sum(votes) / len(votes))
     seen = features(session.question, said)
-    sure = float(logistic(seen @ weights)) if weights is not None else 0.5
+    sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
     return Scored(said, sure, tuple(round(float(one), DECIMALS) for one in seen))
 
 
@@ -136,22 +137,3 @@ def features(question: Question, reply: str) -> Floats:
     answered = float(normalised(question.kind, reply) is not None)
     shape = [1.0, answered, min(1.0, len(reply) / 4000)]
     return np.array([*shape, *hashed(question.text, WORDS), *hashed(reply, WORDS)])
-
-
-def logistic(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)) without overflow."""
-    return 0.5 * (1 + np.tanh(x / 2))
-
-
-def fitted(rows: Floats, right: Floats, ridge: float = 1.0) -> Floats:
-    """Return logistic weights for (n, FEATURES) rows and grades between 0 and 1.
-
-    Newton's method with a ridge on all weights, so that few rows cannot make it diverge.
-    """
-    weights = np.zeros(rows.shape[1])
-    for _ in range(25):
-        said = logistic(rows @ weights)
-        slope = rows.T @ (said - right) + ridge * weights
-        curve = (rows * (said * (1 - said))[:, None]).T @ rows + ridge * np.eye(len(weights))
-        weights -= np.linalg.solve(curve, slope)
-    return weights

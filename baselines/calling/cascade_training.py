@@ -11,8 +11,10 @@ from itertools import permutations, product
 
 import numpy as np
 
-from baselines.calling.accepting import FEATURES, Scoring, fitted, logistic
+from baselines.calling.accepting import FEATURES, Scoring
 from baselines.calling.teaching import about, refuse_too_few
+from baselines.ridge_logistic import fitted
+from baselines.routing.descent import sigmoid
 from harness.errors import UserError
 from harness.learning.exploring import Round, Task, Tried
 from harness.learning.learned import Learned
@@ -21,6 +23,8 @@ from harness.learning.matrix import Floats
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
 STAGES = 3
 """FrugalGPT's longest list."""
+PULL = np.ones(FEATURES)
+"""Ridge on each weight of a fitted scorer."""
 FOLDS = 5
 """Of the questions on which a fitted scorer's thresholds are chosen."""
 
@@ -121,7 +125,7 @@ class CascadeExplorer:
         seen = seen.reshape(len(rows), workers, FEATURES)
         right = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
         right = right.reshape(len(rows), workers)
-        return np.array([fitted(seen[:, at], right[:, at]) for at in range(workers)])
+        return np.array([fitted(seen[:, at], right[:, at], PULL) for at in range(workers)])
 
     def _out_of_fold(self, rows: Sequence[Sequence[Tried]]) -> list[list[float]]:
         """Return (questions, workers) confidences by scorers that have not seen the question.
@@ -136,7 +140,7 @@ class CascadeExplorer:
             for at in range(fold, len(rows), FOLDS):
                 for worker, one in enumerate(rows[at]):
                     seen = np.array(one.noted["features"], dtype=np.float64)
-                    sure[at][worker] = float(logistic(seen @ weights[worker]))
+                    sure[at][worker] = float(sigmoid(seen @ weights[worker]))
         return sure
 
     def _tables(self, rows: Sequence[Sequence[Tried]]) -> Tries:

@@ -7,13 +7,14 @@ the seed and the fitness of those before it, so these are all that a round's arg
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from baselines.calling.coordinator import HASH, encoder, size
 from baselines.calling.teaching import about, refuse_too_few
 from baselines.calling.turns import TURNS
-from harness.errors import UserError
+from baselines.extras import needed
 from harness.learning.exploring import Round, Task, Tried
 from harness.learning.learned import Learned
 from harness.learning.matrix import Floats
@@ -42,14 +43,10 @@ def population(dims: int) -> int:
 
 def evolved(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
     """Return the next generation's candidates (population, dims) and the mean they vary around."""
-    try:
-        from cmaes import SepCMA  # pyright: ignore[reportMissingTypeStubs]
-    except ImportError:
-        raise UserError(
-            "trinity is evolved with the cmaes package: pip install 'podium[routers]'."
-        ) from None
     most = population(dims)
-    search = SepCMA(mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=most)
+    search: Any = needed("cmaes", "routers").SepCMA(
+        mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=most
+    )
     for values in fitness:
         asked = [search.ask() for _ in range(most)]
         search.tell([(one, -value) for one, value in zip(asked, values, strict=True)])

@@ -11,7 +11,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from baselines.routing.embedders import needed
+from baselines.extras import needed
 from baselines.routing.router import Estimates, Examples, Votes
 from baselines.routing.threads import one_thread
 from harness.errors import UserError

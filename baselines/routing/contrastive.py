@@ -12,10 +12,10 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
+from baselines.extras import needed
 from baselines.routing.calibration import calibrated, calibration
 from baselines.routing.contrast import Batch, Losses, cosines, gradient
 from baselines.routing.descent import Pace, Params, Rows, descend, parts
-from baselines.routing.embedders import needed
 from baselines.routing.router import Estimates, Examples, everywhere
 from baselines.routing.threads import one_thread
 from harness.errors import UserError

@@ -7,12 +7,13 @@ scikit-learn and wordllama are extras and imported only where they are used.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from baselines.extras import needed
 from baselines.routing.router import Embedder
 from harness.errors import UserError
 from harness.learning.learned import Arrays
@@ -68,8 +69,8 @@ class WordLlama:
 
     def fit(self, texts: Sequence[str]) -> Arrays:
         """Return nothing: it was trained by its authors. Its version goes along."""
-        version = needed("importlib.metadata", "embeddings").version("wordllama")
-        return {"version": np.array(version)}
+        needed("wordllama", "embeddings")
+        return {"version": np.array(version("wordllama"))}
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
         """Return (texts, 256), each text by itself, so that no batch changes it."""
@@ -84,16 +85,6 @@ def _wordllama() -> Any:
     package = needed("wordllama", "embeddings")
     folder = Path(str(package.__file__)).parent
     return package.WordLlama.load(cache_dir=folder, disable_download=True)
-
-
-def needed(module: str, extra: str) -> Any:
-    """Return an optional module; UserError names the extra that brings it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise UserError(
-            f"{module.partition('.')[0]} is not installed ({error}): pip install 'podium[{extra}]'."
-        ) from None
 
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"tfidf": TfIdf, "wordllama": WordLlama}
