@@ -7,11 +7,10 @@ import numpy as np
 
 from harness.sittings import Sitting
 from reports.blocks import avg_at
-from reports.joint import Arrays, arrays_of
+from reports.joint import Arrays, arrays_of, placed
 from reports.reference import SINGLE
 from reports.render import points, usd_about
 from reports.row import Row
-from reports.stats.arrays import Floats
 from reports.stats.costs import CostOfPass, frontier_cost_of_pass
 from reports.stats.frontier import aiq, hull, non_dominated
 from reports.stats.many import Cochran, cochran_q
@@ -25,6 +24,8 @@ USUAL = 0.1
 class Frontier:
     """Accuracy against dollars, over the systems that can be placed."""
 
+    questions: int
+    """That all of them were graded on; nothing else places them."""
     on: tuple[str, ...]
     """Not dominated, by rising cost."""
     corners: tuple[tuple[float, float], ...]
@@ -65,6 +66,8 @@ class Field:
             )
         why = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):
+            why = "no question was graded for the reference and for another"
+        if len(self.rows) > 1 and any(row.n_paired for row in self.rows):
             return (
                 f"{asked}{tries}: nobody differs from the reference, or on all questions alike, "
                 "so what could be detected is unknown"
@@ -93,28 +96,25 @@ def field_of(block: Sequence[tuple[Row, Sitting]]) -> Field:
 
 def _frontier(rows: Sequence[Row], block: Arrays) -> Frontier | None:
     """Return the frontier of the plain systems with prices; None for fewer than two."""
-    there = block.plain & ~np.isnan(block.usd).all(axis=0)
-    if there.sum() < 2:
+    there, both = placed(block)
+    if there.sum() < 2 or not both.any():
         return None
     names = [row.system for row, kept in zip(rows, there.tolist(), strict=True) if kept]
-    costs, scores = _means(block.usd[:, there]), _means(block.scores[:, there])
+    usd, grades = block.usd[both][:, there], block.scores[both][:, there]
+    costs, scores = usd.mean(axis=0), grades.mean(axis=0)
     singles = np.array([name.startswith(SINGLE) for name in names])
     low, high = float(costs.min()), float(costs.max())
     best = zip(costs.tolist(), names, non_dominated(costs, scores).tolist(), strict=True)
-    both = ~np.isnan(block.scores[:, there]).any(axis=1)
     return Frontier(
+        questions=int(both.sum()),
         on=tuple(name for _, name, on in sorted(best) if on),
         corners=tuple(hull(costs, scores)),
         low=low,
         high=high,
         aiq=aiq(costs, scores, low, high),
         aiq_singles=aiq(costs[singles], scores[singles], low, high) if singles.any() else None,
-        passed=frontier_cost_of_pass(block.usd[both][:, there], block.scores[both][:, there]),
+        passed=frontier_cost_of_pass(usd, grades),
     )
-
-
-def _means(values: Floats) -> Floats:
-    return np.asarray(np.nanmean(values, axis=0), dtype=np.float64)
 
 
 def corners_text(frontier: Frontier) -> str:

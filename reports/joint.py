@@ -70,21 +70,37 @@ def columns_of(block: Arrays, reference: int | None) -> list[dict[str, Any]]:
     """
     if not block.scores.size:
         return [{} for _ in range(block.scores.shape[1])]
-    systems = block.scores.shape[1]
-    deltas = np.zeros((len(block.scores), 0))
+    systems = range(block.scores.shape[1])
+    _, common = placed(block)
+    parts = [block.usd, *(_only(common[:, None], one) for one in (block.usd, block.scores))]
     if reference is not None:
         deltas = block.scores - block.scores[:, [reference]]
-    means = bootstrap_means(np.hstack((block.scores, block.usd, deltas)))
-    found = [
-        {**_errors(block, at), **_costs(block, at, means[:, systems + at])} for at in range(systems)
-    ]
+        paired = ~np.isnan(deltas)
+        parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
+    means = np.split(bootstrap_means(np.hstack(parts)), len(parts), axis=1)
+    found = [{**_errors(block, at), **_costs(block, at, means[0][:, at])} for at in systems]
     if reference is not None:
-        for at in range(systems):
+        for at in systems:
             if at != reference:
-                resampled = means[:, [2 * systems + at, systems + at, systems + reference]]
+                resampled = np.stack([part[:, at] for part in means[3:]], axis=1)
                 found[at] |= _against(block, (at, reference), resampled)
-    _frontier(block, means, found)
+    _frontier(block, (means[1], means[2]), found)
     return found
+
+
+def placed(block: Arrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which systems have a place by accuracy and dollars, and the questions to place them.
+
+    These are the ones that all of them were graded on: dominance on different questions would say
+    who had the easier ones.
+    """
+    systems = block.plain & ~np.isnan(block.usd).all(axis=0)
+    gaps = np.isnan(block.scores[:, systems]).any(axis=1)
+    return systems, np.asarray(~gaps, dtype=np.bool_)
+
+
+def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
+    return np.where(kept, values, np.nan)
 
 
 def _errors(block: Arrays, at: int) -> dict[str, Any]:
@@ -121,21 +137,22 @@ def _against(block: Arrays, pair: tuple[int, int], resampled: Floats) -> dict[st
     if bounds := bca_interval(deltas, resampled[:, 0]):
         columns |= {"paired_bca_low": bounds.low, "paired_bca_high": bounds.high}
     ours, theirs = block.usd[there, at], block.usd[there, reference]
-    # Where a question lacks one of the two, the resamples would not be of the same questions.
-    whole = bool((np.isnan(block.usd[:, at]) == np.isnan(block.usd[:, reference])).all())
-    if whole and (ratio := cost_ratio(ours, theirs, resampled[:, 1:])):
+    if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
         columns["usd_ratio"] = ratio.value
         if ratio.interval:
             columns |= {"usd_ratio_low": ratio.interval.low, "usd_ratio_high": ratio.interval.high}
     return columns
 
 
-def _frontier(block: Arrays, means: Floats, found: Sequence[dict[str, Any]]) -> None:
-    """Say how often each system is on the frontier, where two or more can be placed."""
-    systems = block.scores.shape[1]
-    priced = ~np.isnan(block.usd).all(axis=0) & block.plain
-    at = np.flatnonzero(priced)
-    if at.size > 1:
-        shares = pareto_probability(means[:, systems + at], means[:, at])
+def _frontier(block: Arrays, means: tuple[Floats, Floats], found: Sequence[dict[str, Any]]) -> None:
+    """Say how often each system is on the frontier, where two or more can be placed.
+
+    `means` are dollars and scores of each resample, of the questions that all were graded on.
+    """
+    systems, common = placed(block)
+    at = np.flatnonzero(systems)
+    if at.size > 1 and common.any():
+        usd, scores = (part[np.isfinite(part[:, at[0]])][:, at] for part in means)
+        shares = pareto_probability(usd, scores)
         for place, share in zip(at.tolist(), shares.tolist(), strict=True):
             found[place]["pareto_probability"] = share

@@ -167,9 +167,10 @@ def _cochran(one: Field) -> list[str]:
 def _frontier(one: Field) -> list[str]:
     if one.frontier is None:
         return []
-    line, passed = one.frontier, one.frontier.passed
+    line, passed, whole = one.frontier, one.frontier.passed, one.questions
     names = ", ".join(f"`{name}`" for name in line.on)
-    said = [f"not dominated in accuracy and dollars: {names}"]
+    asked = f" on the {line.questions} that all were graded on" if line.questions < whole else ""
+    said = [f"not dominated in accuracy and dollars{asked}: {names}"]
     if line.aiq is not None:
         alone = "" if line.aiq_singles is None else f", of single workers {line.aiq_singles:.3f}"
         said.append(

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reported import EXAM, report, right_up_to
-from runs import Crew, Exam, number, sit, steps, wrong
+from runs import Crew, Exam, Heard, number, sit, steps, wrong
+from scripted import ReplyFunction
 
 from harness.cli import main
 from harness.sittings import read_sittings
@@ -172,3 +173,37 @@ def test_where_all_questions_differ_alike_nothing_is_said_to_be_too_close(tmp_pa
     assert "or on all questions alike, so what could be detected is unknown" in found.text.replace(
         "\n", " "
     )
+
+
+def down_at(*numbers: int) -> ReplyFunction:
+    """Return a worker that knows all, and is down at some questions."""
+
+    def reply(heard: Heard) -> str:
+        if int(number(heard)) in numbers:
+            raise RuntimeError("down")
+        return number(heard)
+
+    return reply
+
+
+def test_systems_are_placed_on_the_questions_that_all_of_them_were_graded_on(
+    tmp_path: Path,
+) -> None:
+    sit(tmp_path / "logs", "single:sage", crew=Crew(sage=down_at(1, 2)), exam=EXAM)
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"), Crew(clerk=number), exam=EXAM)
+    found = report(tmp_path)
+    text = found.files[0].read_text()
+    assert "not dominated in accuracy and dollars on the 4 that all were graded on" in text
+    (clerk,) = [row for row in found.rows if row.system == "single:clerk"]
+    assert clerk.usd_ratio == pytest.approx(5 / 14)
+    assert clerk.pareto_probability == 1
+
+
+def test_systems_without_a_question_in_common_are_not_placed(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", crew=Crew(sage=down_at(1, 2, 3)), exam=EXAM)
+    clerk = Crew(clerk=down_at(4, 5, 6))
+    sit(tmp_path / "logs", "single:clerk", steps("clerk"), clerk, exam=EXAM)
+    found = report(tmp_path)
+    assert "no question was graded for the reference and for another" in found.text
+    assert "not dominated" not in found.files[0].read_text()
+    assert [row.pareto_probability for row in found.rows] == [None, None]
