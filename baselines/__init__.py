@@ -1,14 +1,17 @@
-"""Plans written by hand: what people use instead of a learned conductor, and the controls.
+"""What people use instead of a learned conductor, and the controls.
 
-Belongs here: systems whose plan is a rule that a person wrote, each a `System` and an Inspect
-solver. Does not: plans written by a model (conductor/), exams (suites/), running a plan
-(harness/execute.py).
+Belongs here: systems whose plan a rule of a person's, a router, a search or a framework makes, each
+a `System` and an Inspect solver. Does not: plans written by a model (conductor/), exams (suites/),
+running a plan (harness/execute.py), the rounds in which a system learns (harness/learning/).
 
 Reading order: `single.py` (the smallest), `self_consistency.py` (votes), `mixture.py` (published,
 with a prompt of its own), `self_mixture.py`, `reflection.py`, `best_of_n.py` and `debate.py` (one
 worker, asked more often), `by_tests.py` (programs, chosen by public tests), `roles.py`,
-`random_plans.py`, then `tree_search.py` (a search by a library), `plan_set.py` and `oracle.py`;
-`routing/` learns from single workers' results whom to ask.
+`random_plans.py`, `compute_matched.py`, then `tree_search.py` (a search by a library),
+`plan_set.py` and `oracle.py` (workflows enumerated), `templates.py` and `template_router.py` (one
+of them chosen). `routing/` learns from single workers' results whom to ask, `calling/` asks before
+it trusts, `frameworks/` are other people's; `matrices/` reads recorded verdicts, and `judging/`
+judges routers on them. Shared: `extras.py` (optional packages), `ridge_logistic.py`.
 """
 
 from collections.abc import Mapping

@@ -6,6 +6,7 @@ public tests is no call. Exams that show no tests have nothing to choose by, and
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import anyio
@@ -68,16 +69,11 @@ RETRY = Manifest(
         "the last program stands when none passes",
     ),
 )
-WARMING = Manifest(
+WARMING = replace(
+    RETRY,
     name="warming",
     solver="baselines/warming",
     summary="As retry, while the temperature rises from 0 to 0.5.",
-    source=SOURCE,
-    calls="1 to 5",
-    expected=lambda n, args: (1, int(args.get("tries") or TRIES)),
-    k="tries",
-    on_best=True,
-    needs=frozenset({"public tests"}),
     deviations=(
         _PUBLIC,
         "rises in equal steps (the authors: gradually)",

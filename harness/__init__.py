@@ -2,7 +2,9 @@
 
 Belongs here: what every other part needs, and what must not differ between two table rows.
 Does not: exams (suites), systems (baselines, conductor), untrusted code (sandbox), pages (reports).
-Read in this order: records, workflow, pool_file, pool, execute, system, solver, suite, task; then
-compose, run and eval_set for `podium run`; logs, ledger, sittings and totals for what it cost.
+Read in this order: records, workflow, pool_file, pool, execute, session, system, solver, suite,
+trials, task; then compose, field, run, entries, late and eval_set for `podium run`, with learning/
+for systems that learn and bridging/ for frameworks; logs, ledger, sittings and totals for what it
+cost.
 Only `cli` knows the spokes, and nothing imports it.
 """

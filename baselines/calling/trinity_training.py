@@ -19,7 +19,7 @@ from harness.learning.exploring import Round, Task, Tried
 from harness.learning.learned import Learned
 from harness.learning.matrix import Floats
 
-TRINITY = "trinity"
+NAME = "trinity"
 WEIGHTS = "weights"
 SIGMA = 1.0
 """First step size; logits are compared with each other only, so their scale is free."""
@@ -87,7 +87,7 @@ class TrinityExplorer:
         """Return the next generation, None when the budget may not pay for all its turns."""
         dims = size(len(task.workers), encoder(self.features).dims)
         each = population(dims) * self.turns
-        refuse_too_few(TRINITY, task, each)
+        refuse_too_few(NAME, task, each)
         questions = self._questions(task, each)
         spent = sum(one.calls for tried in done for one in tried)
         if len(done) >= MOST_GENERATIONS or spent + each * questions > task.calls:
@@ -108,7 +108,7 @@ class TrinityExplorer:
         fitness = [fitness_of(tried, population(dims)) for tried in done]
         _, mean = evolved(dims, task.seed, fitness)
         settings = {"embedder": self.features, "turns": self.turns, "generations": len(fitness)}
-        return Learned(about(TRINITY, task, done, settings), {WEIGHTS: mean})
+        return Learned(about(NAME, task, done, settings), {WEIGHTS: mean})
 
     def _questions(self, task: Task, each: int) -> int:
         """Return the questions per candidate: a budget buys as many of them as generations.

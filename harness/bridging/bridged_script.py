@@ -66,7 +66,7 @@ def bridged_script(name: str, script: Callable[[str, Pool], Script]) -> System:
 def _refuse_no_sandbox(name: str) -> None:
     try:
         sandbox()
-    except Exception:
+    except ProcessLookupError:  # Inspect's, where a sample has none
         raise UserError(missing_sandbox(name)) from None
 
 
