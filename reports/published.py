@@ -108,6 +108,18 @@ def published_text(suites: Sequence[str]) -> str:
 
 def _block(text: str, found: Sequence[Figure]) -> str:
     notes: list[str] = []
-    lines = [line[:WIDTH].rstrip() for line in aligned(table_of(found, notes))]
+    lines = aligned(_narrow(table_of(found, notes)))
     foot = [part for line in numbered(notes).splitlines() for part in wrap(line, WIDTH)]
     return "\n".join((*wrap(text.replace("*", ""), WIDTH), *lines, *foot))
+
+
+def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return a table that fits a terminal: no empty columns, and names as long as there is room."""
+    columns = [
+        column
+        for column in zip(*table, strict=True)
+        if {*column[1:]} != {UNKNOWN} or not column[1:]
+    ]
+    room = WIDTH - sum(2 + max(map(len, column)) for column in columns[1:])
+    names = [name if len(name) <= room else f"{name[: room - 1]}~" for name in columns[0]]
+    return [list(line) for line in zip(names, *columns[1:], strict=True)]

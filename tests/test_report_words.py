@@ -14,7 +14,7 @@ from scripted import ReplyFunction
 from harness.cli import main
 from harness.sittings import read_sittings
 from reports.breakdown import compare
-from reports.published import averages
+from reports.published import averages, figures, published_text
 from reports.report import write_report
 from reports.route_rows import Routed, Routing, route_rows
 from reports.route_table import route_text
@@ -207,3 +207,11 @@ def test_systems_without_a_question_in_common_are_not_placed(tmp_path: Path) -> 
     assert "no question was graded for the reference and for another" in found.text
     assert "not dominated" not in found.files[0].read_text()
     assert [row.pareto_probability for row in found.rows] == [None, None]
+
+
+def test_no_column_of_published_figures_is_cut_off_in_a_terminal() -> None:
+    for suite in sorted({one.suite for one in figures()} - {"average"}):
+        lines = published_text([suite]).splitlines()
+        assert max(map(len, lines)) <= 120
+    line = next(line for line in published_text(["mmlu"]).splitlines() if "1412.8" in line)
+    assert line.split()[-3:] == ["1412.8", "0.0211", "5"]
