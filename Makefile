@@ -27,7 +27,7 @@ endif
 
 .PHONY: help
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: $(INSTALLED) ## Compare every kind of system, with no key, no GPU and no network
