@@ -30,7 +30,6 @@ ANY_SINGLE = "single:<worker>"
 """The one manifest of all single workers."""
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
-PROMPTED = "conductor-prompted"
 
 
 @dataclass(frozen=True, slots=True)

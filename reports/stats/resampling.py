@@ -58,15 +58,6 @@ def resampled_means(counts: Floats, values: Floats) -> Floats:
         return sums / drawn
 
 
-def percentile_interval(resampled: Floats, level: float = LEVEL) -> Bounds | None:
-    """Return the percentile interval; None when a resample in twenty or more has no value."""
-    there = resampled[np.isfinite(resampled)]
-    if there.size < 0.95 * resampled.size:
-        return None
-    low, high = np.quantile(there, [(1 - level) / 2, (1 + level) / 2])
-    return Bounds(float(low), float(high))
-
-
 def bca_interval(values: Floats, resampled: Floats, level: float = LEVEL) -> Bounds | None:
     """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
 
