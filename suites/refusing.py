@@ -5,24 +5,11 @@ from functools import wraps
 from typing import ParamSpec
 
 from inspect_ai import Task
-from inspect_ai._util.error import (
-    PrerequisiteError,  # not exported, yet what Inspect prints plainly
-)
-from rich.markup import escape
 
 from harness.errors import UserError
+from harness.refusal import Refusal
 
 Params = ParamSpec("Params")
-
-
-class Refusal(UserError, PrerequisiteError):
-    """A UserError that Inspect's command line prints as it prints its own."""
-
-    def __init__(self, said: str) -> None:
-        """Say this; Inspect reads its own copy as rich's markup."""
-        super().__init__(said)
-        self.args = (said,)
-        self.message = escape(said)
 
 
 def refusing(make: Callable[Params, Task]) -> Callable[Params, Task]:

@@ -10,6 +10,8 @@ from harness.asked import Asked, read_request
 from harness.compose import Request
 from harness.errors import UserError
 from harness.estimate.estimate import estimate
+from harness.learning.learned import read_learned
+from harness.refusal import Refusal
 from harness.system import Manifest
 
 
@@ -110,3 +112,8 @@ def test_a_dry_run_of_all_bounds_what_the_longest_plans_may_cost(tmp_path: Path)
         expected = manifest(name).expected
         assert expected is not None
         assert most[name].output == single * expected(2, {})[1]
+
+
+def test_an_untrained_router_is_refused_in_words_that_inspect_prints_plainly() -> None:
+    with pytest.raises(Refusal, match="router-knn is not trained: let `podium run` train it"):
+        read_learned(None, "router-knn")

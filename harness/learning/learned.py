@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import UserError
 from harness.place import PLACE
+from harness.refusal import Refusal
 
 Arrays = Mapping[str, NDArray[Any]]
 _META = "podium_json"
@@ -88,7 +89,7 @@ def read_learned(name: str | None, system: str, sha256: str | None = None) -> Le
     system's. Nothing in it is executed.
     """
     if not name:
-        raise UserError(
+        raise Refusal(
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "
             f"route --save` wrote, as -S learned=FILE."
         )
@@ -99,7 +100,7 @@ def read_learned(name: str | None, system: str, sha256: str | None = None) -> Le
             arrays = {key: file[key] for key in file.files}
         about = _ABOUT.validate_json(str(arrays.pop(_META)))
     except FileNotFoundError:
-        raise UserError(f"{system} is not trained: there is no file {path}.") from None
+        raise Refusal(f"{system} is not trained: there is no file {path}.") from None
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
         raise UserError(f"{path} is no artefact of podium's: {error}.") from None
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
