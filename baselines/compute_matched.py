@@ -8,11 +8,11 @@ exam itself gives nothing away. Not here: finding k (harness/late.py).
 from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
-from random import Random
 
 from inspect_ai.solver import Solver, solver
 
 from baselines.by_tests import best_of, public_results
+from baselines.draws import draws
 from baselines.self_consistency import vote
 from baselines.single import known
 from harness.errors import UserError
@@ -67,7 +67,7 @@ def samples(k: float, seed: int, question: str, epoch: int) -> int:
     (3, {1, 2})
     """
     whole = floor(k)
-    return whole + (Random(f"{seed}/{question}/{epoch}").random() < k - whole)
+    return whole + (draws("compute-matched", seed, question, epoch).random() < k - whole)
 
 
 def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:

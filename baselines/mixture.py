@@ -13,7 +13,7 @@ from typing import Any
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.random_plans import draws
+from baselines.draws import draws
 from baselines.single import known
 from harness.errors import UserError
 from harness.pool import Pool
@@ -132,7 +132,8 @@ def moa_paper_system(seed: int = 0) -> System:
     """Return one layer of all workers with an aggregator drawn per question and epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        return layered(pool.workers, draws(seed, question, pool).choice(pool.workers), 2)
+        random = draws(MOA_PAPER.name, seed, question.id, pool.epoch)
+        return layered(pool.workers, random.choice(pool.workers), 2)
 
     return planned(plan)
 

@@ -10,6 +10,7 @@ from random import Random
 
 from inspect_ai.solver import Solver, solver
 
+from baselines.draws import draws
 from baselines.single import alone
 from harness.errors import UserError
 from harness.pool import Pool
@@ -50,11 +51,6 @@ RANDOM_WORKFLOW = Manifest(
 )
 
 
-def draws(seed: int, question: Question, pool: Pool) -> Random:
-    """Return the random numbers of one sample."""
-    return Random(f"{seed}/{question.id}/{pool.epoch}")
-
-
 def random_steps(random: Random, workers: tuple[str, ...], max_steps: int) -> Workflow:
     """Draw a valid workflow: its length, then each step's worker, subtask and reads, uniformly."""
     steps = [
@@ -72,7 +68,7 @@ def random_worker_system(seed: int = 0) -> System:
     """Return the system that asks one worker, drawn uniformly per question and epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        return alone(draws(seed, question, pool).choice(pool.workers))
+        return alone(draws(RANDOM_WORKER.name, seed, question.id, pool.epoch).choice(pool.workers))
 
     return planned(plan)
 
@@ -83,7 +79,8 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
         raise UserError(f"A workflow has at least 1 step, so max_steps cannot be {max_steps}.")
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        return random_steps(draws(seed, question, pool), pool.workers, max_steps)
+        random = draws(RANDOM_WORKFLOW.name, seed, question.id, pool.epoch)
+        return random_steps(random, pool.workers, max_steps)
 
     return planned(plan)
 

@@ -21,7 +21,7 @@ from baselines.routing.embedders import TfIdf
 from baselines.routing.threads import one_thread
 from baselines.templates import Expected, Ints, Seen, Templates, expected, templates
 from harness.errors import UserError
-from harness.learning.exploring import Round, Task, Tried
+from harness.learning.exploring import Curriculum, Round, Tried
 from harness.learning.learned import Arrays, Learned, LearntFrom, read_learned, refuse_other_workers
 from harness.learning.matrix import Floats
 from harness.pool import Pool
@@ -74,29 +74,29 @@ def kinds(texts: Sequence[str], seed: int) -> Kinds:
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
-    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return a round of tries that fits its share of the budget; None when all is spent."""
-        if not task.publishable:
+        if not given.publishable:
             raise UserError(
-                f"{NAME} cannot learn from {', '.join(task.suites)}: its artefact would hold words "
-                f"of questions that must not be published; name other suites with --train-on."
+                f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "
+                "words of questions that must not be published; name others with --train-on."
             )
         if len(done) == len(SHARES):
             return None
         spent = sum(one.calls for tries in done for one in tries)
         last = len(done) == len(SHARES) - 1
-        share = task.calls - spent if last else int(task.calls * SHARES[len(done)])
+        share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
         known, told = (
-            templates(task.workers),
-            kinds([one.text for one in task.questions], task.seed),
+            templates(given.workers),
+            kinds([one.text for one in given.questions], given.seed),
         )
-        random = default_rng([task.seed, len(done)])
-        size = len(task.questions)
+        random = default_rng([given.seed, len(done)])
+        size = len(given.questions)
         epochs = max(1, -(-share // (3 * size)))
         first = sum(_questions(tries) for tries in done) % size if epochs == 1 else 0
-        asked = task.questions[first:]
+        asked = given.questions[first:]
         of = told.of([one.text for one in asked])
-        now = expected(known, _seen(known, told, task, done), len(told.centres))
+        now = expected(known, _seen(known, told, given, done), len(told.centres))
         tries: dict[str, list[int]] = {}
         for question, cluster in zip(asked, of, strict=True):
             drawn = _draw(known, now, int(cluster), epochs, random, looking=not done)
@@ -108,26 +108,30 @@ class TemplateExplorer:
             return None
         return Round("baselines/try_templates", {"tries": tries}, len(tries), epochs, first)
 
-    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
-            raise UserError(f"{NAME}: {task.calls} worker calls are too few for a single try.")
+            raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
         known, told = (
-            templates(task.workers),
-            kinds([one.text for one in task.questions], task.seed),
+            templates(given.workers),
+            kinds([one.text for one in given.questions], given.seed),
         )
-        seen = _seen(known, told, task, done)
+        seen = _seen(known, told, given, done)
         score = expected(known, seen, len(told.centres)).score
         worth = score - COST_OF_A_CALL * known.calls[:, None]
         about = LearntFrom(
             system=NAME,
             rows_sha256=_rows_sha256(done),
-            suites=task.suites,
-            questions=tuple(question_digest(one.text) for one in task.questions),
-            workers=task.workers,
+            suites=given.suites,
+            questions=tuple(question_digest(one.text) for one in given.questions),
+            workers=given.workers,
             embedder=TfIdf().name,
             calls=sum(one.calls for tries in done for one in tries),
-            settings={"seed": task.seed, "clusters": len(told.centres), "tries": len(seen.value)},
+            settings={
+                "seed": given.seed,
+                "clusters": len(told.centres),
+                "tries": len(seen.value),
+            },
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
         arrays = {f"reading/{name}": values for name, values in told.reading.items()}
@@ -159,13 +163,15 @@ def _draw(
     return [int(one) for one in np.argmax(worth - COST_OF_A_CALL * known.calls, axis=1)]
 
 
-def _seen(known: Templates, told: Kinds, task: Task, done: Sequence[Sequence[Tried]]) -> Seen:
+def _seen(
+    known: Templates, told: Kinds, given: Curriculum, done: Sequence[Sequence[Tried]]
+) -> Seen:
     """Return the graded tries as arrays."""
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
     of = dict(
         zip(
-            (one.id for one in task.questions),
-            told.of([one.text for one in task.questions]),
+            (one.id for one in given.questions),
+            told.of([one.text for one in given.questions]),
             strict=True,
         )
     )

@@ -18,8 +18,8 @@ import numpy as np
 from inspect_ai.solver import Solver, solver
 
 from baselines.by_tests import best_of, public_results
+from baselines.draws import draws
 from baselines.extras import needed
-from baselines.random_plans import draws
 from baselines.single import at_least_one
 from harness.answers import normalised
 from harness.pool import Pool
@@ -164,7 +164,8 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         algorithm: Any = library.ABMCTSA()
-        random = np.random.RandomState(draws(seed, question, pool).getrandbits(32))
+        drawn = draws(AB_MCTS.name, seed, question.id, pool.epoch)
+        random = np.random.RandomState(drawn.getrandbits(32))
         search = _Search(Session(question, pool), random, algorithm, algorithm.init_tree())
         while (left := calls - len(search.grades)) > 0:
             await search.grow(min(batch, left))

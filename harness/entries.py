@@ -66,7 +66,7 @@ def refuse_untriable(training: Training) -> None:
     """Raise UserError when a system says at once that it cannot learn from what there is."""
     manifest = training.job.catalogue.systems[manifest_key(training.system)]
     if manifest.explorer is not None:
-        manifest.explorer().next_round(training.task, ())
+        manifest.explorer().next_round(training.given, ())
 
 
 def is_late(system: str, job: Job) -> bool:

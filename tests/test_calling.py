@@ -19,7 +19,7 @@ from baselines.calling.smoothie import (
     smoothie_system,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Task
+from harness.learning.exploring import Curriculum
 from harness.learning.learned import read_learned, write_learned
 from harness.records import Question
 
@@ -30,9 +30,9 @@ CANNOT = "I do not know how to write this program."
 PROGRAM = "```python\nprint(4)\n```"
 
 
-def task(calls: int, *workers: str) -> Task:
+def task(calls: int, *workers: str) -> Curriculum:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(12))
-    return Task(questions, workers, calls, seed=3, suites=("toy",))
+    return Curriculum(questions, workers, calls, seed=3, suites=("toy",))
 
 
 # --- Smoothie ---------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from baselines.calling.cascade_training import PULL, CascadeExplorer, Tries, bes
 from baselines.ridge_logistic import fitted
 from baselines.routing.descent import sigmoid
 from harness.errors import UserError
-from harness.learning.exploring import Task, Tried
+from harness.learning.exploring import Curriculum, Tried
 from harness.learning.learned import write_learned
 from harness.records import Question
 from harness.solver import system_of
@@ -70,7 +70,7 @@ def test_thresholds_of_a_fitted_scorer_are_chosen_on_questions_it_has_not_seen()
         for one in questions
         for epoch in (1, 2)
     ]
-    given = Task(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
+    given = Curriculum(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
     learned = CascadeExplorer("cascade-frugal", LOGISTIC).learnt(given, [tries])
     assert (learned.about.settings or {})["train_accuracy"] < 0.7  # fitted to noise
 
@@ -169,10 +169,10 @@ def right(heard: Heard) -> str:
     return f"ANSWER: {int(heard.messages[0].text.split()[2]) + 1}"
 
 
-def lesson(calls: int) -> tuple[Task, dict[str, str]]:
+def lesson(calls: int) -> tuple[Curriculum, dict[str, str]]:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(8))
     targets = {f"q-{at}": f": {at + 1}" for at in range(8)}
-    return Task(questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)), targets
+    return Curriculum(questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)), targets
 
 
 def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(

@@ -11,7 +11,7 @@ from baselines.templates import Seen, expected, templates
 from conductor.policy import by_one
 from harness.errors import UserError
 from harness.estimate.plans import counted_calls
-from harness.learning.exploring import Round, Task, Tried
+from harness.learning.exploring import Curriculum, Round, Tried
 from harness.records import Question
 from harness.workflow import Step, Workflow
 
@@ -23,10 +23,10 @@ RIVERS = tuple(
 PRIMES = tuple(
     Question(f"prime-{n}", f"Count primes and divisors below {n}", "integer") for n in range(30)
 )
-TASK = Task((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
+TASK = Curriculum((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
 
 
-def learn(right: dict[str, str], task: Task = TASK) -> tuple[list[list[Tried]], list[Round]]:
+def learn(right: dict[str, str], task: Curriculum = TASK) -> tuple[list[list[Tried]], list[Round]]:
     """Explore an exam whose questions of a kind are answered by one worker alone, always."""
     explorer, done, rounds = TemplateExplorer(), list[list[Tried]](), list[Round]()
     plans = templates(task.workers).plans

@@ -28,7 +28,7 @@ from baselines.calling.turns import (
     turns_system,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Task, Tried
+from harness.learning.exploring import Curriculum, Tried
 from harness.learning.learned import read_learned, write_learned
 from harness.pool import Pool
 from harness.records import Answer, Question
@@ -156,9 +156,9 @@ def test_a_candidate_without_grades_gets_the_usual_one() -> None:
     assert fitness_of([], 2) == [0.0, 0.0]
 
 
-def lesson(calls: int) -> tuple[Task, dict[str, str]]:
+def lesson(calls: int) -> tuple[Curriculum, dict[str, str]]:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(9))
-    return Task(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
+    return Curriculum(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
         (one.id for one in questions), "ANSWER: right"
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from baselines import _registry
-from harness.learning.exploring import Explorer, Round, Task, Tried
+from harness.learning.exploring import Curriculum, Explorer, Round, Tried
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.solver import system_of
@@ -25,7 +25,9 @@ def ask(system: System, pool: Pool, question: Question) -> Answer:
     return anyio.run(system, question.sealed(), pool)
 
 
-def tried_in(asked: Round, task: Task, targets: dict[str, str], pool_of: PoolOf) -> list[Tried]:
+def tried_in(
+    asked: Round, task: Curriculum, targets: dict[str, str], pool_of: PoolOf
+) -> list[Tried]:
     """Make the tries of one round; a reply is right when it ends in the target."""
     make: Any = getattr(_registry, asked.solver.partition("/")[2])
     system = system_of(lambda: make(**asked.args))
@@ -40,7 +42,7 @@ def tried_in(asked: Round, task: Task, targets: dict[str, str], pool_of: PoolOf)
 
 
 def explored(
-    explorer: Explorer, task: Task, targets: dict[str, str], pool_of: PoolOf
+    explorer: Explorer, task: Curriculum, targets: dict[str, str], pool_of: PoolOf
 ) -> list[list[Tried]]:
     """Run an explorer to the end of its budget."""
     done: list[list[Tried]] = []

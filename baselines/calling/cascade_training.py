@@ -16,7 +16,7 @@ from baselines.calling.teaching import about, refuse_too_few
 from baselines.ridge_logistic import fitted
 from baselines.routing.descent import sigmoid
 from harness.errors import UserError
-from harness.learning.exploring import Round, Task, Tried
+from harness.learning.exploring import Curriculum, Round, Tried
 from harness.learning.learned import Learned
 from harness.learning.matrix import Floats
 
@@ -87,21 +87,21 @@ class CascadeExplorer:
     name: str
     scoring: Scoring
 
-    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return the one round there is."""
-        each = self.scoring.calls * len(task.workers)
-        refuse_too_few(self.name, task, each)
+        each = self.scoring.calls * len(given.workers)
+        refuse_too_few(self.name, given, each)
         if done:
             return None
         args = {"scorer": self.scoring.scorer, "samples": self.scoring.samples}
-        most = min(len(task.questions), task.calls // each)
-        workers = len(task.workers)
+        most = min(len(given.questions), given.calls // each)
+        workers = len(given.workers)
         return Round("baselines/try_cascade", args, most, workers, most_calls=self.scoring.calls)
 
-    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
-        rows = _complete([one for tried in done for one in tried], len(task.workers))
-        weights = self._weights(rows, len(task.workers))
+        rows = _complete([one for tried in done for one in tried], len(given.workers))
+        weights = self._weights(rows, len(given.workers))
         tries = self._tables(rows)
         chosen = best(chains(tries, self.scoring.confidences))
         settings = {
@@ -115,7 +115,7 @@ class CascadeExplorer:
             THRESHOLDS: np.array(chosen.thresholds, dtype=np.float64),
             WEIGHTS: weights,
         }
-        return Learned(about(self.name, task, done, settings), arrays)
+        return Learned(about(self.name, given, done, settings), arrays)
 
     def _weights(self, rows: Sequence[Sequence[Tried]], workers: int) -> Floats:
         """Return (workers, FEATURES) logistic weights; no rows for the other scorers."""

@@ -7,7 +7,6 @@ the grade on design and question, and takes the best of many drawn designs: expl
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 
 import numpy as np
 from inspect_ai.solver import Solver, solver
@@ -15,8 +14,9 @@ from inspect_ai.solver import Solver, solver
 from baselines.calling.hashing import hashed
 from baselines.calling.mas_space import PROMPTS, Design, described, drawn, most_calls, workflow
 from baselines.calling.teaching import about, refuse_taught, refuse_too_few
+from baselines.draws import draws
 from harness.errors import UserError
-from harness.learning.exploring import Explorer, Round, Task, Tried
+from harness.learning.exploring import Curriculum, Explorer, Round, Tried
 from harness.learning.learned import Learned, read_learned, refuse_other_workers
 from harness.learning.matrix import Floats
 from harness.pool import Pool
@@ -38,7 +38,7 @@ SOURCE = "MasRouter, arXiv 2502.11133"
 
 def design_of(seed: int, question: Question, epoch: int, workers: int) -> Design:
     """Return the design that is drawn for a sample."""
-    return drawn(Random(f"{seed}/{question.id}/{epoch}"), workers)
+    return drawn(draws("mas-sample", seed, question.id, epoch), workers)
 
 
 def features(question: Question, design: Design, workers: int) -> Floats:
@@ -65,7 +65,7 @@ def routed_system(learned: Learned, seed: int = 0) -> System:
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_other_workers(learned, pool.workers)
         refuse_taught(learned, question)
-        random, n = Random(f"{seed}/{question.id}/{pool.epoch}"), len(names)
+        random, n = draws(NAME, seed, question.id, pool.epoch), len(names)
         designs = [drawn(random, n) for _ in range(LOOKED_AT)]
         expected = [float(features(question, one, n) @ weights) for one in designs]
         return workflow(designs[int(np.argmax(expected))], names)
@@ -77,40 +77,45 @@ def routed_system(learned: Learned, seed: int = 0) -> System:
 class MasExplorer:
     """Runs one drawn design on each of as many train questions as the budget pays for."""
 
-    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return the one round there is: all questions, as often as the budget allows."""
-        refuse_too_few(NAME, task, most_calls())
+        refuse_too_few(NAME, given, most_calls())
         if done:
             return None
-        questions, epochs = self._extent(task)
-        args = {"seed": task.seed}
+        questions, epochs = self._extent(given)
+        args = {"seed": given.seed}
         return Round("baselines/mas_sample", args, questions, epochs)  # its plans can be counted
 
-    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return the regression's weights; UserError when nothing was graded."""
-        asked, n = {question.id: question for question in task.questions}, len(task.workers)
+        asked, n = (
+            {question.id: question for question in given.questions},
+            len(given.workers),
+        )
         rows: list[Floats] = []
         grades: list[float] = []
         for one in (one for tried in done for one in tried):
             if one.value is not None:
-                design = design_of(task.seed, asked[one.question], one.epoch, n)
+                design = design_of(given.seed, asked[one.question], one.epoch, n)
                 rows.append(features(asked[one.question], design, n))
                 grades.append(one.value)
         if not rows:
             raise UserError(f"{NAME} learnt nothing: no try was graded; run it again.")
         weights = ridge(np.array(rows), np.array(grades))
         settings = {"embedder": f"hashed words, {WORDS}", "tries": len(rows)}
-        return Learned(about(NAME, task, done, settings), {WEIGHTS: weights})
+        return Learned(about(NAME, given, done, settings), {WEIGHTS: weights})
 
-    def _extent(self, task: Task) -> tuple[int, int]:
+    def _extent(self, given: Curriculum) -> tuple[int, int]:
         """Return how many questions and epochs a budget pays for, by the calls of their designs."""
-        n, spent, epoch = len(task.workers), 0, 0
+        n, spent, epoch = len(given.workers), 0, 0
         while True:
             epoch += 1
-            for at, question in enumerate(task.questions):
-                spent += len(workflow(design_of(task.seed, question, epoch, n), task.workers).steps)
-                if spent > task.calls:
-                    return (at, 1) if epoch == 1 else (len(task.questions), epoch - 1)
+            for at, question in enumerate(given.questions):
+                spent += len(
+                    workflow(design_of(given.seed, question, epoch, n), given.workers).steps
+                )
+                if spent > given.calls:
+                    return (at, 1) if epoch == 1 else (len(given.questions), epoch - 1)
 
 
 def ridge(rows: Floats, grades: Floats) -> Floats:

@@ -19,7 +19,7 @@ from baselines.calling.hashing import hashed
 from baselines.calling.teaching import about, refuse_taught, refuse_too_few
 from harness.answers import normalised
 from harness.errors import UserError
-from harness.learning.exploring import Explorer, Round, Task, Tried
+from harness.learning.exploring import Curriculum, Explorer, Round, Tried
 from harness.learning.learned import Learned, read_learned, refuse_other_workers
 from harness.learning.matrix import Floats
 from harness.pool import Pool
@@ -125,24 +125,24 @@ def smoothie_system(learned: Learned | None = None) -> System:
 class SmoothieExplorer:
     """Asks every worker as many train questions as the budget pays for, and keeps distances."""
 
-    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return the one round there is."""
-        refuse_too_few(GLOBAL, task, max(LEAST, len(task.workers)))
+        refuse_too_few(GLOBAL, given, max(LEAST, len(given.workers)))
         if done:
             return None
-        each = len(task.workers)
-        most = min(len(task.questions), task.calls // each)
+        each = len(given.workers)
+        most = min(len(given.questions), given.calls // each)
         return Round("baselines/smoothie_local", {}, questions=most, epochs=1, most_calls=each)
 
-    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return the sum of distances over all tries; grades are not looked at."""
-        n = len(task.workers)
+        n = len(given.workers)
         total = np.zeros((n, n))
         tries = [one for tried in done for one in tried if DISTANCES in one.noted]
         for one in tries:
             total[np.triu_indices(n, 1)] += np.array(one.noted[DISTANCES], dtype=np.float64)
         settings = {"embedder": EMBEDDER, "tries": len(tries)}
-        return Learned(about(GLOBAL, task, done, settings), {DISTANCES: total + total.T})
+        return Learned(about(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
 
 
 def _explorer() -> Explorer:

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import UserError
-from harness.learning.exploring import Task, Tried
+from harness.learning.exploring import Curriculum, Tried
 from harness.learning.learned import Learned, LearntFrom
 from harness.records import Question
 from harness.rewards.exams import question_digest, whole_text
 
 
 def about(
-    system: str, task: Task, done: Sequence[Sequence[Tried]], settings: Mapping[str, Any]
+    system: str,
+    given: Curriculum,
+    done: Sequence[Sequence[Tried]],
+    settings: Mapping[str, Any],
 ) -> LearntFrom:
     """Return what an artefact says of the tries that taught it."""
     tries = [one for tried in done for one in tried]
@@ -22,16 +25,16 @@ def about(
     return LearntFrom(
         system=system,
         rows_sha256=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
-        suites=task.suites,
+        suites=given.suites,
         questions=tuple(
             question_digest(whole_text(question))
-            for question in task.questions
+            for question in given.questions
             if question.id in asked
         ),
-        workers=task.workers,
+        workers=given.workers,
         embedder=str(settings.get("embedder", "")),
         calls=sum(one.calls for one in tries),
-        settings={"seed": task.seed, **settings},
+        settings={"seed": given.seed, **settings},
     )
 
 
@@ -44,10 +47,10 @@ def refuse_taught(learned: Learned, question: Question) -> None:
         )
 
 
-def refuse_too_few(system: str, task: Task, least: int) -> None:
+def refuse_too_few(system: str, given: Curriculum, least: int) -> None:
     """Raise UserError, before a call, when a budget does not pay for the least that is needed."""
-    if task.calls < least or not task.questions:
+    if given.calls < least or not given.questions:
         raise UserError(
             f"{system} needs at least {least} worker calls and one train question to learn from, "
-            f"and has {task.calls} and {len(task.questions)}: give it more with --train-calls."
+            f"and has {given.calls} and {len(given.questions)}: give it more with --train-calls."
         )

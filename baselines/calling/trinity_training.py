@@ -15,7 +15,7 @@ from baselines.calling.coordinator import HASH, encoder, size
 from baselines.calling.teaching import about, refuse_too_few
 from baselines.calling.turns import TURNS
 from baselines.extras import needed
-from harness.learning.exploring import Round, Task, Tried
+from harness.learning.exploring import Curriculum, Round, Tried
 from harness.learning.learned import Learned
 from harness.learning.matrix import Floats
 
@@ -83,37 +83,37 @@ class TrinityExplorer:
     features: str = HASH
     turns: int = TURNS
 
-    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return the next generation, None when the budget may not pay for all its turns."""
-        dims = size(len(task.workers), encoder(self.features).dims)
+        dims = size(len(given.workers), encoder(self.features).dims)
         each = population(dims) * self.turns
-        refuse_too_few(NAME, task, each)
-        questions = self._questions(task, each)
+        refuse_too_few(NAME, given, each)
+        questions = self._questions(given, each)
         spent = sum(one.calls for tried in done for one in tried)
-        if len(done) >= MOST_GENERATIONS or spent + each * questions > task.calls:
+        if len(done) >= MOST_GENERATIONS or spent + each * questions > given.calls:
             return None
         args = {
-            "seed": task.seed,
+            "seed": given.seed,
             "turns": self.turns,
             "features": self.features,
             "fitness": [fitness_of(tried, population(dims)) for tried in done],
         }
-        first = first_question(len(done), questions, len(task.questions))
+        first = first_question(len(done), questions, len(given.questions))
         most = self.turns
         return Round("baselines/try_trinity", args, questions, population(dims), first, most)
 
-    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
-        dims = size(len(task.workers), encoder(self.features).dims)
+        dims = size(len(given.workers), encoder(self.features).dims)
         fitness = [fitness_of(tried, population(dims)) for tried in done]
-        _, mean = evolved(dims, task.seed, fitness)
+        _, mean = evolved(dims, given.seed, fitness)
         settings = {"embedder": self.features, "turns": self.turns, "generations": len(fitness)}
-        return Learned(about(NAME, task, done, settings), {WEIGHTS: mean})
+        return Learned(about(NAME, given, done, settings), {WEIGHTS: mean})
 
-    def _questions(self, task: Task, each: int) -> int:
+    def _questions(self, given: Curriculum, each: int) -> int:
         """Return the questions per candidate: a budget buys as many of them as generations.
 
         The paper's own has 16 questions and 60 generations; what a smaller one is best spent on
         nobody has published.
         """
-        return max(1, min(math.isqrt(task.calls // each), MOST_QUESTIONS, len(task.questions)))
+        return max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, len(given.questions)))

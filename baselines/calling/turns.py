@@ -13,6 +13,7 @@ from typing import Literal
 
 from inspect_ai.solver import Solver, solver
 
+from baselines.draws import draws
 from harness.answers import normalised
 from harness.errors import UserError
 from harness.pool import Pool
@@ -120,7 +121,7 @@ def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
     """Return the loop without a coordinator; draws depend on seed, question and epoch only."""
 
     def policy_of(question: Question, pool: Pool) -> Policy:
-        random = Random(f"{seed}/{question.id}/{pool.epoch}")
+        random = draws("random-trinity", seed, question.id, pool.epoch)
         return random_policy(random, len(pool.workers))
 
     return turns_system(policy_of, turns)

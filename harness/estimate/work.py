@@ -131,7 +131,7 @@ def _training(run: _Run, suite: Suite[Any], system: str, lessons: Lessons) -> Wo
     """Return the tries by which a system will learn: their number is known, and no more."""
     training = Training(run.job, run.experiment, suite, system, lessons)
     refuse_untriable(training)
-    task = training.task
+    task = training.given
     left = max(0, task.calls - training.spent)
     pairs = tuple((question, 1) for question in task.questions[: left or 0])
     made = entry(suite.name, system, run.job.catalogue, {})

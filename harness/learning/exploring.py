@@ -14,7 +14,7 @@ from harness.records import EMPTY, Question
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Curriculum:
     """What there is to learn from, and with how much."""
 
     questions: tuple[Question, ...]
@@ -42,7 +42,7 @@ class Round:
     questions: int
     epochs: int
     first: int = 0
-    """Index of the first of these questions in `Task.questions`, so that rounds may see others."""
+    """Index of the first of them in `Curriculum.questions`, so that rounds may see others."""
     most_calls: int | None = None
     """The most worker calls of one try, by which a round is cut to the budget; None where its plans
     can be counted beforehand (harness/estimate/plans.py), else five are taken for granted."""
@@ -67,10 +67,10 @@ class Tried:
 class Explorer(Protocol):
     """How a system learns by trying."""
 
-    def next_round(self, task: Task, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
         """Return what to try after the rounds so far; None when there is enough, or no budget."""
         ...
 
-    def learnt(self, task: Task, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
         """Return what the tries have taught."""
         ...

@@ -17,7 +17,7 @@ from harness.errors import UserError, WorkerError
 from harness.estimate.plans import counted_all
 from harness.experiment import Entry, Experiment, open_experiment
 from harness.job import Job, Sat, run_entries
-from harness.learning.exploring import Round, Task, Tried
+from harness.learning.exploring import Curriculum, Round, Tried
 from harness.learning.learned import Learned
 from harness.learning.teaching import Lessons, calls_to_learn
 from harness.ledger.raw_log import Json, naming, open_log
@@ -58,12 +58,12 @@ class Training:
         return sum(sum(one.calls for one in read_tries(made)) for made in self.folder.iterdir())
 
     @property
-    def task(self) -> Task:
+    def given(self) -> Curriculum:
         """What there is to learn from, and with how much."""
         asked = self.lessons.in_turn()
         workers = tuple(self.job.spec.names)
         limit = self.job.request.selection_limit
-        return Task(
+        return Curriculum(
             questions=tuple(question for _, question in asked),
             workers=workers,
             calls=calls_to_learn(self.experiment, limit, len(workers)),
@@ -90,23 +90,23 @@ def learn_by_trying(training: Training) -> tuple[Learned, int]:
     """
     manifest = training.job.catalogue.systems[manifest_key(training.system)]
     assert manifest.explorer is not None, "only systems with an explorer are trained so"
-    explorer, task = manifest.explorer(), training.task
+    explorer, given = manifest.explorer(), training.given
     done: list[Sequence[Tried]] = []
     spent = 0
     for number in range(1, MOST_ROUNDS + 1):
-        wanted = explorer.next_round(task, done)
-        fitting = _cut(training, task, wanted, task.calls - spent) if wanted else None
+        wanted = explorer.next_round(given, done)
+        fitting = _cut(training, given, wanted, given.calls - spent) if wanted else None
         if fitting is None:
-            return explorer.learnt(task, done), spent
+            return explorer.learnt(given, done), spent
         tried = _run(training, number, fitting)
         spent += sum(one.calls for one in tried)
         done.append(tried)
     raise AssertionError(f"{training.system} wants more than {MOST_ROUNDS} rounds")
 
 
-def _cut(training: Training, task: Task, wanted: Round, left: int) -> Round | None:
+def _cut(training: Training, given: Curriculum, wanted: Round, left: int) -> Round | None:
     """Return a round of as many questions as the calls that are left allow; None when of none."""
-    asked = task.questions[wanted.first : wanted.first + wanted.questions]
+    asked = given.questions[wanted.first : wanted.first + wanted.questions]
     each = _calls_per_question(training, wanted, asked)
     fits = 0
     for calls in each:
