@@ -1,3 +1,3 @@
-"""Nothing here is a test, or can be imported here: test_frameworks.py runs each in its own place."""
+"""Nothing here is a test or can be imported: test_frameworks.py runs each in its own place."""
 
 collect_ignore_glob = ["*.py"]
