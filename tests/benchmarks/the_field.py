@@ -1,11 +1,13 @@
 """How long the whole field takes on one practice suite: the table of a reviewer, on this machine.
 
     python tests/benchmarks/the_field.py [--suite practice-integer] [--limit 1000] [--system NAME]
+        [--train-calls N] [--seed S]
 
 Every system that fits the rehearsal pool sits the same questions in one run, as `podium run` does
 it: training included, latency not slept (`time_scale` 0), logs and journals written. The suite is
-generated as large as asked. Prints what each system took by its own logs (samples and calls per
-second between its first and last sample, while others ran beside it), and the wall time of all.
+generated as large as asked. Prints each system's accuracy, what it took by its own logs (samples
+and calls per second between its first and last sample, while others ran beside it), and the wall
+time of all.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from harness.cli.parts import catalogue, controls
@@ -54,6 +57,8 @@ def main() -> None:
     parser.add_argument("--suite", default="practice-integer")
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--system", action="append", default=[])
+    parser.add_argument("--train-calls", type=int)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log-dir", type=Path)
     asked = parser.parse_args()
     parts, spec = catalogue(), read_pool(POOL)
@@ -63,7 +68,15 @@ def main() -> None:
     systems = asked.system or field(parts, spec, suite)
     with tempfile.TemporaryDirectory() as scratch:
         log_dir = asked.log_dir or Path(scratch) / "run"
-        request = Request((asked.suite,), tuple(systems), POOL, log_dir, time_scale=0.0)
+        request = Request(
+            suites=(asked.suite,),
+            systems=tuple(systems),
+            pool=POOL,
+            log_dir=log_dir,
+            seed=asked.seed,
+            time_scale=0.0,
+            train_calls=asked.train_calls,
+        )
         start = time.perf_counter()
         outcome = run(request, parts, controls())
         wall = time.perf_counter() - start
@@ -83,7 +96,9 @@ def print_table(log_dir: Path, wall: float) -> None:
             began, ended = times(one.paths[0])
             took = max(ended - began, 1e-3)
             rates = f"{len(one.attempts) / took:8.1f} samples/s {asked / took:8.1f} calls/s"
-            rows.append((took, f"{one.facts.system:26} {asked:8} calls {took:7.1f} s {rates}"))
+            right = fmean(attempt.value or 0.0 for attempt in one.attempts)
+            name = f"{one.facts.system:26} {100 * right:5.1f} %"
+            rows.append((took, f"{name} {asked:8} calls {took:7.1f} s {rates}"))
     for _, line in sorted(rows):
         print(line)
     print(f"{len(rows)} systems, learning included: {samples} samples, {calls} calls")
