@@ -48,9 +48,9 @@ _DEVIATIONS = (
     "proposers of a layer run at once (the authors: one after another; same requests)",
     "every worker of the pool proposes, weak ones too, unless named (the authors: six they chose)",
 )
-_FIRST = (
-    "the aggregator is the pool's first worker unless named (the authors: a strong one, chosen for "
-    "it), so name the strongest for the method at its best"
+_AGGREGATOR = (
+    "the aggregator is the best single worker on train questions where the run chooses one, else "
+    "the pool's first, unless named (the authors: a strong one, chosen for it)"
 )
 
 
@@ -73,7 +73,7 @@ MOA_LITE = Manifest(
     calls="n + 1",
     expected=exactly(lambda n, args: n + 1),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
-    deviations=(*_DEVIATIONS, _FIRST),
+    deviations=(*_DEVIATIONS, _AGGREGATOR),
 )
 MOA_3 = replace(
     MOA_LITE,

@@ -19,6 +19,8 @@ from harness.rewards.exams import question_digest
 from harness.selection import Taught, choose_on_train, lessons_of, single_entries
 from harness.suite import Suite
 
+AGGREGATOR = "aggregator"
+"""The argument of mixtures that takes the best single worker where a run chooses one."""
 LEARNED = "learned"
 """Folder of artefacts, below the log directory."""
 
@@ -80,12 +82,18 @@ def is_chosen(job: Job, system: str) -> bool:
     return runs_on_best(system, job.catalogue) or manifest.learn is not None
 
 
+def is_given_best(job: Job, system: str) -> bool:
+    """Say whether a system's arguments name the best single worker where one has been chosen."""
+    takes = job.catalogue.parameters(job.catalogue.systems[manifest_key(system)].solver)
+    return runs_on_best(system, job.catalogue) or AGGREGATOR in takes
+
+
 def _entries(
     job: Job, suite: Suite[Any], system: str, taught: Taught | None, experiment: Experiment
 ) -> Sequence[Entry]:
     if taught is None and (system == BEST_SINGLE or is_late(system, job)):
         return single_entries(job, suite)  # who is best will be seen in hindsight
-    best = taught.best if taught else EMPTY
+    best = taught.best if taught else _chosen_before(suite, experiment)
     if is_late(system, job):  # what one call costs is seen on the exam
         return [one for one in single_entries(job, suite) if one.args["worker"] == best["worker"]]
     args = arguments_of(job, suite, system, best, experiment.seed)
@@ -96,6 +104,13 @@ def _entries(
         return (made,)
     foreign = runs_on_best(system, job.catalogue) and experiment.train_on
     return (replace(made, notes=(*made.notes, _chosen_on(taught))) if foreign else made,)
+
+
+def _chosen_before(suite: Suite[Any], experiment: Experiment) -> Mapping[str, Any]:
+    """Return the best single worker that an earlier request has chosen on train questions."""
+    name = task_name(suite.name, BEST_SINGLE)
+    found = (row.args for row in experiment.entries if row.name == name)
+    return next((args for args in found if args["chosen_on"] == "train"), EMPTY)
 
 
 def _chosen_on(taught: Taught) -> str:
@@ -117,6 +132,8 @@ def arguments_of(
     offered: dict[str, Any] = {"seed": seed}
     if best and runs_on_best(system, job.catalogue):
         offered["worker"] = best["worker"]
+    if best:  # a mixture costs no choice of its own, and is not weakened where there is one
+        offered[AGGREGATOR] = best["worker"]
     found = {name: value for name, value in offered.items() if name in takes}
     k = split_k(system)[1]
     return {**found, manifest.k: int(k)} if k else found

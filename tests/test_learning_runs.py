@@ -243,3 +243,16 @@ def test_a_dry_run_counts_what_learning_takes(tmp_path: Path) -> None:
     assert counted["choosing best-single: single:ada"] == 5
     assert counted["template-router"] == 60  # at most: it has not learnt yet
     assert calls(log_dir) == []
+
+
+def test_a_mixture_is_aggregated_by_the_best_worker_where_the_run_chooses_one(
+    tmp_path: Path,
+) -> None:
+    trained(tmp_path / "alone", systems=("moa-lite",))
+    trained(tmp_path / "both", systems=("moa-lite", "best-single"))
+    trained(tmp_path / "later", systems=("best-single",))
+    trained(tmp_path / "later", systems=("moa-3",))
+    best = entries(tmp_path / "both")["best-single"].args["worker"]
+    assert entries(tmp_path / "alone")["moa-lite"].args == {}
+    assert entries(tmp_path / "both")["moa-lite"].args == {"aggregator": best}
+    assert entries(tmp_path / "later")["moa-3"].args == {"aggregator": best}

@@ -7,8 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.compose import BEST_SINGLE, entry, manifest_key, runs_on_best
-from harness.entries import arguments_of, is_chosen, is_late, refuse_untriable
+from harness.compose import BEST_SINGLE, entry, manifest_key
+from harness.entries import (
+    arguments_of,
+    is_chosen,
+    is_given_best,
+    is_late,
+    refuse_untriable,
+)
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job
@@ -95,7 +101,7 @@ def _choices(run: _Run, suite: Suite[Any], system: str, *, pending: bool) -> tup
     """Return the entry of a new system: one per worker where the best one is not known yet."""
     job, seed = run.job, run.experiment.seed
     best: list[dict[str, Any]] = [{}]
-    if system == BEST_SINGLE or (pending and runs_on_best(system, job.catalogue)):
+    if system == BEST_SINGLE or (pending and is_given_best(job, system)):
         facts = {"chosen_on": "train", "n": 1}
         best = [{"worker": name, **facts} for name in job.spec.names]
     made = (arguments_of(job, suite, system, one, seed) for one in best)
