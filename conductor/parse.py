@@ -52,7 +52,7 @@ def parse(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> Work
     survives (`\frac` has no form feed in it).
 
     >>> parse('model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]', ["ada", "bo"])
-    Workflow(steps=(Step(worker='bo', subtask='Solve it.', reads=(), system=None),))
+    Workflow(steps=(Step(worker='bo', subtask='Solve it.', reads=(), system=None, sampling=None),))
     >>> parse("I would ask model 1.", ["ada", "bo"]).reason
     'there is no complete list model_id = [...]'
     """

@@ -58,17 +58,18 @@ def test_a_shipped_pool_reads_and_says_what_its_workers_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED_POOLS)
-def test_every_live_worker_that_is_shipped_has_a_price(name: str) -> None:
+def test_every_live_worker_that_is_shipped_has_a_price_or_says_why_not(name: str) -> None:
     pool = read_pool(name)
     missing = unpriced(pool, read_book(pool.prices))
     if pool.label == "live":
-        assert missing == []
+        assert missing == [slot.name for slot in slots(pool) if slot.not_auditable]
 
 
-def test_every_worker_of_the_live_pools_has_a_price_on_the_papers_day() -> None:
+def test_every_model_of_the_live_pools_has_a_price_on_the_papers_day() -> None:
     book = read_book("paper-2025-12-04")
     live = [pool for pool in map(read_pool, SHIPPED_POOLS) if pool.label == "live"]
-    assert [unpriced(pool, book) for pool in live] == [[]] * len(live)
+    models = [pool for pool in live if pool.name != "endpoints"]  # products that came later
+    assert [unpriced(pool, book) for pool in models] == [[]] * (len(live) - 1)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -118,7 +118,10 @@ def _models(args: argparse.Namespace) -> list[str]:
     specs = [read_pool(name) for name in pools]
     if not args.pool:
         specs = [spec for spec in specs if spec.label == "live"]
-    return sorted({slot.price_ref for spec in specs for slot in spec.slots})
+    slots = [slot for spec in specs for slot in spec.slots]
+    if not args.pool:  # what a product costs stands on its maker's page: those entries are by hand
+        slots = [one for one in slots if not one.not_auditable and one.provider != "fugu"]
+    return sorted({slot.price_ref for slot in slots})
 
 
 def _today() -> date:
