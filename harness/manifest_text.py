@@ -74,7 +74,8 @@ def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "solver", manifest.solver
     yield "source", manifest.source
     yield "calls", manifest.calls
-    yield "", _expected(manifest)
+    if (said := _expected(manifest)) != manifest.calls:
+        yield "", said
     yield "prompts", _prompts(manifest)
     if manifest.on_best:
         yield "worker", "the best single one of the train split, where there is one"
@@ -93,7 +94,7 @@ def _expected(manifest: Manifest) -> str:
     if manifest.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
     one, seven = (from_to(manifest.expected(n, {})) for n in POOLS)
-    return f"that is {one}" if one == seven else f"{one} with one worker, {seven} with seven"
+    return one if one == seven else f"{one} with one worker, {seven} with seven"
 
 
 def _prompts(manifest: Manifest) -> str:
