@@ -9,6 +9,7 @@ A conductor that does not beat it has learnt no more than whom to ask in what or
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from inspect_ai.solver import Solver, solver
@@ -58,8 +59,9 @@ class Kinds:
         return np.argmin(far, axis=1).astype(np.int64)
 
 
-def kinds(texts: Sequence[str], seed: int) -> Kinds:
-    """Return the clusters of some train questions."""
+@lru_cache(maxsize=8)
+def kinds(texts: tuple[str, ...], seed: int) -> Kinds:
+    """Return the clusters of some train questions; found once for all rounds of a training."""
     cluster = needed("sklearn.cluster", "routers")
     reading = TfIdf().fit(texts)
     vectors = TfIdf().embed(reading, texts)
@@ -68,6 +70,10 @@ def kinds(texts: Sequence[str], seed: int) -> Kinds:
     with one_thread():
         found = cluster.KMeans(wanted, n_init=4, random_state=seed).fit(vectors)
     return Kinds(reading, np.asarray(found.cluster_centers_, dtype=np.float64))
+
+
+def _kinds_in(given: Curriculum) -> Kinds:
+    return kinds(tuple(one.text for one in given.questions), given.seed)
 
 
 @dataclass(slots=True)
@@ -86,10 +92,7 @@ class TemplateExplorer:
         spent = sum(one.calls for tries in done for one in tries)
         last = len(done) == len(SHARES) - 1
         share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
-        known, told = (
-            templates(given.workers),
-            kinds([one.text for one in given.questions], given.seed),
-        )
+        known, told = templates(given.workers), _kinds_in(given)
         random = default_rng([given.seed, len(done)])
         size = len(given.questions)
         epochs = max(1, -(-share // (3 * size)))
@@ -112,10 +115,7 @@ class TemplateExplorer:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
-        known, told = (
-            templates(given.workers),
-            kinds([one.text for one in given.questions], given.seed),
-        )
+        known, told = templates(given.workers), _kinds_in(given)
         seen = _seen(known, told, given, done)
         score = expected(known, seen, len(told.centres)).score
         worth = score - COST_OF_A_CALL * known.calls[:, None]
