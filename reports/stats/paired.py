@@ -1,7 +1,8 @@
 """Two systems on the same questions: which test fits, its p-value, and how they go together.
 
 McNemar's exact test is for single binary draws alone. Where cells are averages of several epochs it
-would throw away how far they differ, so Student's t and random sign flips take its place.
+would throw away how far they differ, so random sign flips take its place; Student's t stands beside
+them as a check (tests/test_stats.py).
 """
 
 from collections.abc import Sequence
