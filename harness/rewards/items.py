@@ -44,6 +44,10 @@ class RewardItem:
     """Which epoch's form of the question was asked, in suites that vary it."""
     replicate: int = 0
     """The k-th equal completion of a group: carried out anew, though graded once."""
+    workers: tuple[str, ...] = ()
+    """The workers that the policy was shown, in the order of their numbers; empty: the pool's."""
+    first: str = ""
+    """Where the policy was asked again: the id of the first round (conductor/recursion.py)."""
 
 
 @dataclass(frozen=True, slots=True)
