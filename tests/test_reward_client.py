@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,9 +20,10 @@ from serving import listening, service_of, train
 
 from harness.errors import TooManyMasked, UserError
 from harness.records import Usage
+from harness.rewards.bodies import ScoreBody, read_items
 from harness.rewards.client import RewardClient
 from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.wire import outcomes_from, outcomes_json
+from harness.rewards.wire import items_json, outcomes_from, outcomes_json
 from suites import SUITES
 
 INTEGER = SUITES["practice-integer"]
@@ -95,6 +97,13 @@ def test_an_outcome_comes_back_as_it_was_sent(url: str) -> None:
 def test_every_field_survives_the_wire(outcome: RewardOutcome) -> None:
     sent = json.loads(json.dumps(outcomes_json([outcome])))
     assert outcomes_from(sent) == [outcome]
+
+
+def test_the_workers_a_policy_was_shown_survive_the_wire() -> None:
+    asked = [ITEM, replace(ITEM, replicate=2, workers=("bo", "ada"), first="r1")]
+    sent = json.dumps(items_json(asked)).encode()
+    assert read_items(ScoreBody, sent) == asked
+    assert list(json.loads(sent)["items"][0])[-1] == "replicate"
 
 
 def test_no_items_ask_nobody() -> None:
@@ -190,6 +199,7 @@ def test_a_client_pickles(url: str) -> None:
 BARE = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
+from harness.rewards.bodies import ScoreBody, read_items
 from harness.rewards.client import RewardClient
 from harness.rewards.items import RewardItem
 items = [RewardItem(*sys.argv[3:6])]

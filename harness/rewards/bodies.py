@@ -26,6 +26,14 @@ class _Item(BaseModel):
     completion: str
     epoch: int = Field(default=1, ge=1)
     replicate: int = Field(default=0, ge=0)
+    workers: tuple[str, ...] = ()
+    first: str = ""
+
+    @model_validator(mode="after")
+    def _no_worker_twice(self) -> Self:
+        if "" in self.workers or len(set(self.workers)) < len(self.workers):
+            raise ValueError("workers are names, each of them once")
+        return self
 
 
 class ScoreBody(BaseModel):

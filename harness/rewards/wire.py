@@ -20,8 +20,8 @@ BUSY = "unscored"
 
 
 def items_json(items: Sequence[RewardItem]) -> dict[str, Any]:
-    """Return the body of a request to score items."""
-    return {"items": [asdict(item) for item in items]}
+    """Return the body of a request to score items; a plain item has no key of a workflow's."""
+    return {"items": [_item_json(item) for item in items]}
 
 
 def outcomes_json(outcomes: Sequence[RewardOutcome]) -> dict[str, Any]:
@@ -32,6 +32,11 @@ def outcomes_json(outcomes: Sequence[RewardOutcome]) -> dict[str, Any]:
 def outcomes_from(body: Mapping[str, Any]) -> list[RewardOutcome]:
     """Return the outcomes of a reply; KeyError, TypeError or ValueError where it is none."""
     return [_outcome_from(cast(Mapping[str, Any], row)) for row in body["outcomes"]]
+
+
+def _item_json(item: RewardItem) -> dict[str, Any]:
+    said = asdict(item)
+    return {key: value for key, value in said.items() if value or key not in ("workers", "first")}
 
 
 def _outcome_json(outcome: RewardOutcome) -> dict[str, Any]:
