@@ -9,12 +9,13 @@ may hold drafts, so the last complete triple counts. Entry k of `access_list` sa
 read: `[]` nothing, `"all"` or `["all"]` everything before it, `[0, 2]` those steps. Model ids are
 positions in the pool. Anything else is `Malformed` with the reason, which a retry may show.
 Only literals of bounded size and depth reach `ast.literal_eval`, and nothing is ever evaluated.
+Not here: what is forgiven (lenient.py), JSON (json_form.py), what a form asks (reading.py).
 """
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
@@ -65,6 +66,16 @@ def parse(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> Work
         if isinstance(value, Malformed):
             return value
         values.append(value)
+    return workflow_of(values, workers, max_steps)
+
+
+def workflow_of(
+    values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
+) -> Workflow | Malformed:
+    """Return the workflow of three lists of plain values, or the first thing wrong with it.
+
+    What every reader ends with, so that a plan means the same however it was spelled.
+    """
     steps = _steps(values, workers, max_steps)
     return steps if isinstance(steps, Malformed) else check(Workflow(steps), workers, max_steps)
 
@@ -129,7 +140,7 @@ def _kept(escape: re.Match[str]) -> str:
 
 
 def _steps(
-    values: Sequence[list[object]], workers: Sequence[str], max_steps: int
+    values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int
 ) -> tuple[Step, ...] | Malformed:
     models, subtasks, access = values
     if not models and not subtasks and not access:
@@ -152,7 +163,7 @@ def _step(
     index: int, row: tuple[object, object, object], workers: Sequence[str]
 ) -> Step | Malformed:
     model, subtask, entry = row
-    if not isinstance(model, int):
+    if not _is_number(model):
         return Malformed(f"step {index + 1}: model_id must be an integer, not {model!r:.40}")
     if not 0 <= model < len(workers):
         last = len(workers) - 1
@@ -163,6 +174,11 @@ def _step(
     return reads if isinstance(reads, Malformed) else Step(workers[model], subtask, reads)
 
 
+def _is_number(value: object) -> TypeGuard[int]:
+    """Say whether it is a whole number; true and false are none (JSON has them)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _reads(index: int, entry: object) -> Reads | Malformed:
     if entry in ("all", ["all"]):
         return "all"
@@ -171,7 +187,7 @@ def _reads(index: int, entry: object) -> Reads | Malformed:
         return Malformed(f"step {index + 1}: access must be {wanted}, not {entry!r:.40}")
     reads: list[int] = []
     for read in cast("list[object]", entry):
-        if not isinstance(read, int):
+        if not _is_number(read):
             return Malformed(f"step {index + 1}: access holds {read!r:.40}, which is no step index")
         if not 0 <= read < index:
             return Malformed(f"step {index + 1} may read earlier steps only, not index {read}")

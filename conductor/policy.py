@@ -10,16 +10,9 @@ from dataclasses import replace
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
-from conductor.parse import parse
-from conductor.prompt import (
-    EXAMPLES,
-    INSTRUCTIONS,
-    MODELS,
-    QUESTION,
-    RETRY,
-    plan_request,
-    retry_request,
-)
+from conductor.form import Form
+from conductor.prompt import prompts, request, retry_request
+from conductor.reading import read
 from harness.errors import UserError
 from harness.execute import execute
 from harness.pool import Pool
@@ -35,7 +28,7 @@ CONDUCTOR_PROMPTED = Manifest(
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
     expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
-    prompts=(INSTRUCTIONS, EXAMPLES, QUESTION, MODELS, RETRY),
+    prompts=prompts(Form()),
     needs=frozenset({"conductor"}),
     deviations=(
         "the prompt has the paper's structure in our own words, with our own examples",
@@ -77,13 +70,15 @@ def conductor_system(
     if retries < 0 or max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
+    form = Form(cards=cards, max_steps=max_steps, worker=worker or "")
+
     async def answer(question: Question, pool: Pool) -> Answer:
         shown = [pool.card(worker) if cards else "" for worker in pool.workers]
-        request = plan_request(question.text, shown, max_steps)
-        plan = await ask_for_plan(request, pool, retries, max_steps)
+        chat = request(form, question.text, shown)
+        plan = await ask_for_plan(form, chat, pool, retries)
         if isinstance(plan, Malformed):
             return malformed(plan)
-        return await execute(by_one(plan, worker) if worker else plan, question, pool)
+        return await execute(plan, question, pool)
 
     return answer
 
@@ -94,7 +89,7 @@ def by_one(plan: Workflow, worker: str) -> Workflow:
 
 
 async def ask_for_plan(
-    request: list[ChatMessage], pool: Pool, retries: int, max_steps: int
+    form: Form, request: list[ChatMessage], pool: Pool, retries: int
 ) -> Workflow | Malformed:
     """Return the conductor's plan, or why its last attempt could not be read."""
     if CONDUCTOR not in pool.models:
@@ -106,10 +101,10 @@ async def ask_for_plan(
     while True:
         step = f"{CONDUCTOR}: plan, retry {retried}" if retried else f"{CONDUCTOR}: plan"
         reply = await pool.ask(CONDUCTOR, chat, step=step)
-        plan = parse(reply.text, pool.workers, max_steps)
+        plan = read(form, reply.text, pool.workers)
         if isinstance(plan, Workflow) or retried == retries:
             return plan
-        chat += retry_request(reply.text, plan, max_steps)
+        chat += retry_request(form, reply.text, plan)
         retried += 1
 
 

@@ -1,18 +1,22 @@
-"""What a conductor is told: the structure of the paper's prompt in our own words.
+"""What a conductor is told: the structure of the paper's prompt in our own words, or `compact`.
 
 Order as in arXiv 2512.04388, figure 13: role, what a step is, how steps run, the form of the
 output, four worked examples, the question, the numbered models. The examples are ours and far from
 any exam here; the paper's default ones are out of distribution too (appendix E). Models are
 ordinals; their role cards are shown unless hidden (the paper shows bare ordinals, appendix E).
+What is said in a later round is in recursion.py.
 """
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
+from conductor.form import Form
 from harness.workflow import MAX_STEPS, Malformed
 
-INSTRUCTIONS = """\
+ROLE = """\
 You direct a group of language models with different strengths. You never answer a question
 yourself: you write a plan, and the models you pick carry it out.
 
@@ -26,52 +30,110 @@ How the plan is run: steps run in order. Each model is sent the user question an
 If its access entry allows, it also sees the subtasks and replies of earlier steps, as the earlier
 turns of a conversation. The reply of the last step is returned to the user as the answer, so the
 last step must give the final answer in the form that the question asks for.
+"""
 
+LISTS = """\
 Think about the question first, as long as you need. Then end with exactly these three Python lists,
 all of the same length, one entry per step:
 
 model_id = [...]      # whole numbers from the list of models
-subtasks = [...]      # strings
-access_list = [...]   # [] to read nothing, ["all"] to read all earlier steps
+subtasks = [...]      # {subtasks}
+access_list = [...]   # {access}
+"""
 
+JSON = """\
+Think about the question first, as long as you need. Then end with exactly one JSON object with
+these three keys, all lists of the same length, one entry per step:
+
+{{"model_id": [...], "subtasks": [...], "access_list": [...]}}
+
+model_id: whole numbers from the list of models
+subtasks: {subtasks}
+access_list: {access}
+"""
+
+ADVICE = """\
 Use few steps for easy questions. Steps that do not read each other cost less time.
 """
 
-EXAMPLES = """\
-Here are four examples, written for another group of seven models.
+SUBTASKS = "strings"
+NO_SUBTASKS = 'one "" per step: every model is asked to solve the question'
 
-Example 1. Question: "Which is longer, the word for 'butterfly' in Finnish or in Italian?"
-One model that knows languages can do this alone.
-model_id = [4]
-subtasks = ["Name both words, count their letters and answer the question."]
-access_list = [[]]
+ACCESS = {
+    "off": "one [] per step: no model reads the work of another",
+    "binary": '[] to read nothing, ["all"] to read all earlier steps',
+    "fine": '[] to read nothing, ["all"] to read all earlier steps, [0, 2] those (from 0)',
+}
 
-Example 2. Question: "A recipe for 6 people needs 450 g of flour and 4 eggs. Eggs come in boxes of
+EXAMPLES_HEAD = "Here are {number} examples, written for another group of seven models."
+EXAMPLE_HEAD = "Here is an example, written for another group of seven models."
+_NUMBERS = ("no", "one", "two", "three", "four")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked plan; the texts are ours."""
+
+    text: str
+    """The question and a thought."""
+    models: tuple[int, ...]
+    subtasks: tuple[str, ...]
+    access: tuple[tuple[str, ...], ...]
+
+
+EXAMPLES = (
+    Example(
+        """\
+Question: "Which is longer, the word for 'butterfly' in Finnish or in Italian?"
+One model that knows languages can do this alone.""",
+        (4,),
+        ("Name both words, count their letters and answer the question.",),
+        ((),),
+    ),
+    Example(
+        """\
+Question: "A recipe for 6 people needs 450 g of flour and 4 eggs. Eggs come in boxes of
 10. How many boxes are needed for 40 people, and how much flour?"
-The arithmetic is short but easy to get wrong, so a second model should check it.
-model_id = [1, 5]
-subtasks = ["Work out the number of egg boxes and the flour in kilograms, step by step.", \
-"Check every step above, correct mistakes, and state both results."]
-access_list = [[], ["all"]]
-
-Example 3. Question: "Write a two-line rhyme about a lighthouse in which no word has an e."
-Ideas vary, so two models try independently and a third one picks and repairs.
-model_id = [6, 2, 3]
-subtasks = ["Write three candidate rhymes.", "Write three candidate rhymes.", \
-"Discard candidates that contain the letter e, improve the best one, and give only the rhyme."]
-access_list = [[], [], ["all"]]
-
-Example 4. Question: "Ferries leave at 7:40 and every 35 minutes after that, the crossing takes 50
+The arithmetic is short but easy to get wrong, so a second model should check it.""",
+        (1, 5),
+        (
+            "Work out the number of egg boxes and the flour in kilograms, step by step.",
+            "Check every step above, correct mistakes, and state both results.",
+        ),
+        ((), ("all",)),
+    ),
+    Example(
+        """\
+Question: "Write a two-line rhyme about a lighthouse in which no word has an e."
+Ideas vary, so two models try independently and a third one picks and repairs.""",
+        (6, 2, 3),
+        (
+            "Write three candidate rhymes.",
+            "Write three candidate rhymes.",
+            "Discard candidates that contain the letter e, improve the best one, and give only the "
+            "rhyme.",
+        ),
+        ((), (), ("all",)),
+    ),
+    Example(
+        """\
+Question: "Ferries leave at 7:40 and every 35 minutes after that, the crossing takes 50
 minutes, and the museum opens at 10:00. What is the latest ferry with which one still waits at the
 museum door, if the walk from the pier takes 12 minutes?"
-First settle what is asked, then compute, then check against the timetable, then put it into form.
-model_id = [0, 1, 5, 4]
-subtasks = ["List the given times and say precisely what must be found.", \
-"List the departures with the arrival at the museum and pick the latest one before opening.", \
-"Recompute the arrival of the chosen ferry and of the next one; correct a wrong choice.", \
-"State the departure time of the ferry as HH:MM."]
-access_list = [[], ["all"], ["all"], ["all"]]
-"""
+First settle what is asked, then compute, then check against the timetable, then put it into form.\
+""",
+        (0, 1, 5, 4),
+        (
+            "List the given times and say precisely what must be found.",
+            "List the departures with the arrival at the museum and pick the latest one before "
+            "opening.",
+            "Recompute the arrival of the chosen ferry and of the next one; correct a wrong "
+            "choice.",
+            "State the departure time of the ferry as HH:MM.",
+        ),
+        ((), ("all",), ("all",), ("all",)),
+    ),
+)
 
 QUESTION = "USER QUESTION:"
 MODELS = "AVAILABLE LANGUAGE MODELS:"
@@ -81,22 +143,102 @@ This plan cannot be run: {reason}.
 Write it again: end with the three Python lists model_id, subtasks and access_list, in this order,
 of equal length and with at most {max_steps} entries each."""
 
+RETRY_JSON = """\
+This plan cannot be run: {reason}.
+Write it again: end with one JSON object with the keys model_id, subtasks and access_list: lists
+of equal length and with at most {max_steps} entries each."""
+
+COMPACT_MODELS = "Models:"
+COMPACT_PLAN = "Plan:"
+
+
+def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage]:
+    """Return what a conductor is sent for a question: one user turn.
+
+    `cards` has one entry per model, in the order of their numbers; empty ones, and all of them
+    where the form hides cards, are shown as bare ordinals.
+    """
+    shown = [card if form.cards else "" for card in cards]
+    return [ChatMessageUser(content=_LAYOUTS[form.layout](form, question, shown))]
+
 
 def plan_request(
     question: str, cards: Sequence[str], max_steps: int = MAX_STEPS
 ) -> list[ChatMessage]:
-    """Return what a conductor is sent; `cards` has one entry per model, empty to hide who it is."""
+    """Return what a conductor of the default form is sent."""
+    return request(Form(max_steps=max_steps), question, cards)
+
+
+def retry_request(form: Form, said: str, malformed: Malformed) -> list[ChatMessage]:
+    """Return the turns that follow a plan that cannot be run: what was said, and what is wrong.
+
+    None in the compact layout, whose models read no instructions: they are asked the same again.
+    """
+    if form.layout == "compact":
+        return []
+    text = RETRY_JSON if form.reply == "json" else RETRY
+    reason = text.format(reason=malformed.reason, max_steps=form.max_steps)
+    return [ChatMessageAssistant(content=said), ChatMessageUser(content=reason)]
+
+
+def prompts(form: Form) -> tuple[str, ...]:
+    """Return every text of ours that a conductor of this form may be shown, for its digest."""
+    if form.layout == "compact":
+        return COMPACT_MODELS, COMPACT_PLAN
+    retry = RETRY_JSON if form.reply == "json" else RETRY
+    return instructions(form), *filter(None, [examples(form)]), QUESTION, MODELS, retry
+
+
+def instructions(form: Form) -> str:
+    """Return role, steps, execution and output form, in the words that fit the form."""
+    output = (JSON if form.reply == "json" else LISTS).format(
+        subtasks=SUBTASKS if form.subtasks else NO_SUBTASKS, access=ACCESS[form.access]
+    )
+    return "\n".join((ROLE.format(max_steps=form.max_steps), output, ADVICE))
+
+
+def examples(form: Form) -> str:
+    """Return the worked examples that the form allows: as it writes plans, none longer than it.
+
+    Empty where the form shows none.
+    """
+    fitting = [one for one in EXAMPLES if len(one.models) <= form.max_steps]
+    if not form.examples or not fitting:
+        return ""
+    many = EXAMPLES_HEAD.format(number=_NUMBERS[len(fitting)])
+    head = many if len(fitting) > 1 else EXAMPLE_HEAD
+    shown = [
+        f"Example {at}. {one.text}\n{_plan_of(one, form)}\n" for at, one in enumerate(fitting, 1)
+    ]
+    return "\n".join((f"{head}\n", *shown))
+
+
+def _plan_of(example: Example, form: Form) -> str:
+    count = len(example.models)
+    plan: dict[str, object] = {
+        "model_id": list(example.models),
+        "subtasks": list(example.subtasks) if form.subtasks else [""] * count,
+        "access_list": [[]] * count if form.access == "off" else list(example.access),
+    }
+    if form.reply == "json":
+        return json.dumps(plan)
+    return "\n".join(f"{name} = {json.dumps(values)}" for name, values in plan.items())
+
+
+def _paper(form: Form, question: str, cards: Sequence[str]) -> str:
     models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(cards)]
     parts = (
-        INSTRUCTIONS.format(max_steps=max_steps),
-        EXAMPLES,
+        instructions(form),
+        examples(form),
         f"{QUESTION}\n{question}\n",
         "\n".join((MODELS, *models)),
     )
-    return [ChatMessageUser(content="\n".join(parts))]
+    return "\n".join(part for part in parts if part)
 
 
-def retry_request(said: str, malformed: Malformed, max_steps: int = MAX_STEPS) -> list[ChatMessage]:
-    """Return the turns that follow a plan that cannot be run: what was said, and what is wrong."""
-    reason = RETRY.format(reason=malformed.reason, max_steps=max_steps)
-    return [ChatMessageAssistant(content=said), ChatMessageUser(content=reason)]
+def _compact(form: Form, question: str, cards: Sequence[str]) -> str:
+    models = [f"{at}: {card}".rstrip() for at, card in enumerate(cards)]
+    return "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
+
+
+_LAYOUTS = {"paper": _paper, "compact": _compact}

@@ -13,9 +13,10 @@ from scripted import Heard, script, scripted_pool
 
 import conductor
 from conductor import _registry
+from conductor.form import Form
 from conductor.parse import parse
 from conductor.policy import conductor_prompted, conductor_system
-from conductor.prompt import EXAMPLES, INSTRUCTIONS, plan_request
+from conductor.prompt import examples, instructions, plan_request
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.pool_file import PoolSpec, WorkerSpec
@@ -34,12 +35,12 @@ CHAIN = 'model_id = [1, 0]\nsubtasks = ["Look up.", "Compute."]\naccess_list = [
 
 def test_the_worked_examples_are_plans_that_we_can_read() -> None:
     workers = [f"model {number}" for number in range(7)]
-    plans = [parse(part, workers) for part in EXAMPLES.split("Example ")[1:]]
+    plans = [parse(part, workers) for part in examples(Form()).split("Example ")[1:]]
     assert [len(plan.steps) for plan in plans if isinstance(plan, Workflow)] == [1, 2, 3, 4]
 
 
 def test_the_instructions_and_the_question_alone_hold_no_plan() -> None:
-    assert isinstance(parse(INSTRUCTIONS, WORKERS), Malformed)
+    assert isinstance(parse(instructions(Form()), WORKERS), Malformed)
 
 
 def test_the_prompt_names_question_models_and_limit() -> None:
