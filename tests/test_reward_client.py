@@ -199,7 +199,6 @@ def test_a_client_pickles(url: str) -> None:
 BARE = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from harness.rewards.bodies import ScoreBody, read_items
 from harness.rewards.client import RewardClient
 from harness.rewards.items import RewardItem
 items = [RewardItem(*sys.argv[3:6])]
