@@ -134,6 +134,16 @@ def _literal(name: str, source: str) -> list[object] | Malformed:
         return Malformed(f"{name} is not a valid Python list")
 
 
+def unescaped(text: str) -> str:
+    r"""Return a text with the four escapes read, and any other backslash as it is."""
+    return _ESCAPE.sub(_meant, text)
+
+
+def _meant(escape: re.Match[str]) -> str:
+    said = escape.group(1)
+    return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
+
+
 def _kept(escape: re.Match[str]) -> str:
     """Return an escape of ours as it is, and any other backslash doubled, so that it stays."""
     return escape.group() if escape.group(1) in _ESCAPED else "\\" + escape.group()
@@ -170,6 +180,8 @@ def _step(
         return Malformed(f"step {index + 1}: there is no Model {model}, only 0 to {last}")
     if not isinstance(subtask, str):
         return Malformed(f"step {index + 1}: the subtask must be a string, not {subtask!r:.40}")
+    if "\0" in subtask:
+        return Malformed(f"step {index + 1}: the subtask holds a null character")
     reads = _reads(index, entry)
     return reads if isinstance(reads, Malformed) else Step(workers[model], subtask, reads)
 

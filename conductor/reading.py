@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conductor.form import Form
+from conductor.json_form import parse_json
+from conductor.lenient import parse_leniently
 from conductor.parse import parse
 from harness.workflow import Malformed, Step, Workflow
 
@@ -36,10 +38,19 @@ def read(form: Form, text: str, workers: Sequence[str]) -> Workflow | Malformed:
 
 def examine(form: Form, text: str, workers: Sequence[str]) -> Reading:
     """Return the same with what was forgiven."""
-    found = Reading(parse(text, workers, form.max_steps))
-    if isinstance(found.plan, Malformed):
-        return found
-    return replace(found, plan=as_formed(form, found.plan))
+    plan, forgave = _read(form, text, workers)
+    if isinstance(plan, Malformed):
+        return Reading(plan, forgave)
+    return Reading(as_formed(form, plan), forgave)
+
+
+def _read(
+    form: Form, text: str, workers: Sequence[str]
+) -> tuple[Workflow | Malformed, tuple[str, ...]]:
+    if form.lenient:
+        return parse_leniently(text, workers, form.max_steps, form.reply)
+    strict = parse_json if form.reply == "json" else parse
+    return strict(text, workers, form.max_steps), ()
 
 
 def as_formed(form: Form, plan: Workflow) -> Workflow | Malformed:
