@@ -31,6 +31,7 @@ from harness.ledger.request import Offered, Request
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.replicate import CURRENT, Replicate, request_digest
+from harness.seating import refuse_another
 from harness.service import recorded_settings
 from harness.spend import SPEND, Spend
 from harness.workflow import Sampling
@@ -77,8 +78,8 @@ class Pool:
         model = self._model(worker)
         config = _prescribed(model, sampling)
         price = self._price_ref(worker, model)
-        _, reply = await self._put(Request(worker, model, messages, price, step, config))
-        return reply
+        request = Request(worker, model, messages, price, step, config)
+        return await self._reply(request, self._number(worker, messages))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
@@ -90,12 +91,15 @@ class Pool:
         model = self._model(worker)
         price, config = self._price_ref(worker, model), offered.config
         request = Request(worker, model, messages, price, step, config, offered)
-        return await self._put(request)
+        return await self._put(request, self._number(worker, messages))
 
-    async def _put(self, request: Request) -> tuple[ModelOutput, Reply]:
-        """Make one call: numbered, in a span, written down before and after, within the limits."""
+    async def _reply(self, request: Request, number: Replicate) -> Reply:
+        """Return the reply to a numbered request; a pool that keeps replies may know it already."""
+        return (await self._put(request, number))[1]
+
+    async def _put(self, request: Request, number: Replicate) -> tuple[ModelOutput, Reply]:
+        """Make one call: in a span, written down before and after, within the limits."""
         worker, step = request.role, request.step or request.role
-        number = self._number(worker, request.messages)
         token = CURRENT.set(number)
         try:
             async with span(step, type="workflow_step"), asking(request, self.spend) as asked:
@@ -195,8 +199,13 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
     return models
 
 
-def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
-    """Return the pool of the running sample: its model roles, absent ones filled from `spec`."""
+def active_pool(
+    spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None = None
+) -> Pool:
+    """Return the pool of the running sample: its model roles, absent ones filled from `spec`.
+
+    `seat` is the conductor of a system that brings its own.
+    """
     roles = {
         name: role[0] if isinstance(role, list) else role
         for name, role in model_roles().items()
@@ -211,6 +220,10 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
         }
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
+    if seat and CONDUCTOR in roles:
+        refuse_another(seat, roles[CONDUCTOR])
+    elif seat and spec is None:
+        models[CONDUCTOR] = _absent_role(None, seat)
     run = SPEND.get()
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
     if not pool.workers:
@@ -220,7 +233,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1) -> Pool:
     return pool
 
 
-def _absent_role(spec: PoolSpec, slot: WorkerSpec) -> Model:
+def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
     """Return the model of a slot for which the running eval has no role; its calls get the role.
 
     Made once for all samples of an event loop: a client belongs to the loop it was made in.
@@ -229,9 +242,10 @@ def _absent_role(spec: PoolSpec, slot: WorkerSpec) -> Model:
     if made is None:
         made = dict[tuple[str, str], Model]()
         _MADE.set(made)
-    key = (spec.label, slot.model_dump_json())
+    key = (spec.label if spec else "", slot.model_dump_json())
     if key not in made:
-        _refuse_mislabelled(spec, slot)
+        if spec:
+            _refuse_mislabelled(spec, slot)
         config, args = recorded_settings(slot.model, slot.config, slot.args)
         arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **args}
         made[key] = get_model(slot.model, config=config, **arguments)

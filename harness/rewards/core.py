@@ -5,8 +5,8 @@
 shared work (grading.py), counting (tally.py), what a trainer wants to hear (for_*.py).
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
 from time import monotonic
@@ -17,11 +17,20 @@ from anyio.lowlevel import RunVar
 
 from harness.at_once import cores
 from harness.errors import SpendLimit, UserError, WorkerError
-from harness.records import Question, Usage
+from harness.records import Question
+from harness.rewards.answering import Answered as Answered
+from harness.rewards.answering import Answerer as Answerer
+from harness.rewards.answering import Checking
+from harness.rewards.answering import as_reply as as_reply
 from harness.rewards.deadline import Deadline
 from harness.rewards.grading import Graders, Sheet, Verdict, repeatable
 from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Status
+from harness.rewards.leaks import described
 from harness.rewards.tally import Counts, Tally
+from harness.rewards.values import PAPER as PAPER
+from harness.rewards.values import PLAIN as PLAIN
+from harness.rewards.values import Effort, Valuing
+from harness.rewards.values import Values as Values
 from harness.suite import Rewarding, Suite, at_epoch
 
 FORMS = 1 << 13
@@ -43,63 +52,6 @@ class Sat(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What became of a completion before it is graded."""
-
-    text: str | None
-    """The answer; None exactly when the status is not `SCORED`."""
-    status: Status = Status.SCORED
-    """`SCORED`: grade the text. Any other: there is nothing to grade, and this is why."""
-    usage: Usage | None = field(default_factory=Usage)
-    usd: Decimal | None = Decimal(0)
-    calls: int = 0
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        if (self.text is None) == (self.status is Status.SCORED):
-            raise ValueError(f"an answer that is {self.status} has text {self.text is not None}")
-
-
-Answerer = Callable[[RewardItem, Question], Awaitable[Answered]]
-"""Makes an item's completion into an answer; the question comes sealed. WorkerError is a worker's
-failure, SpendLimit the money's; a malformed completion is a status, never an exception."""
-
-
-async def as_reply(item: RewardItem, question: Question) -> Answered:
-    """Answer with the completion itself."""
-    return Answered(item.completion)
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What is worth how much; a right answer is worth 1."""
-
-    wrong: float = 0.0
-    """A reply that was graded and is wrong, or has no answer in it."""
-    invalid_action: float = 0.0
-    policy_fault: float = 0.0
-
-    def of(self, status: Status, grade: float) -> float | None:
-        """Return the reward, None for a status that says nothing about the policy.
-
-        >>> PAPER.of(Status.SCORED, 0.0), PAPER.of(Status.INVALID_ACTION, 0.0)
-        (0.5, 0.0)
-        """
-        if status is Status.SCORED:
-            return self.wrong + (1 - self.wrong) * grade
-        if status is Status.INVALID_ACTION:
-            return self.invalid_action
-        return self.policy_fault if status is Status.POLICY_FAULT else None
-
-
-PLAIN = Values()
-"""The grade itself: what an evaluation's mean is made of."""
-
-PAPER = Values(wrong=0.5)
-"""1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
-
-
-@dataclass(frozen=True, slots=True)
 class RewardSettings:
     """How a reward works, and when it gives up."""
 
@@ -113,7 +65,10 @@ class RewardSettings:
     """The largest share of outcomes without a value; beyond it `score` raises TooManyMasked."""
     masked_after: int = 32
     """Outcomes before that share means anything."""
-    values: Values = PLAIN
+    values: Valuing = PLAIN
+    budget_masks: bool = True
+    """Whether an item for which no money was left counts as one without a value. False for a
+    trainer that looks whether the money is spent, and ends for that."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
@@ -188,6 +143,8 @@ class Reward:
         if question is None or item.epoch < 1:
             what = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
             raise UserError(f"The exam {item.suite!r} has no {what} to reward.")
+        if isinstance(self._answer, Checking):
+            self._answer.check(item)
         if item.epoch == 1:
             return question
         return self._form(item.suite, item.question, item.epoch)
@@ -203,7 +160,8 @@ class Reward:
         outcome: RewardOutcome,
     ) -> None:
         made[at] = outcome
-        self._tally.note(outcome)
+        spent = outcome.status is Status.BUDGET and not self._settings.budget_masks
+        self._tally.note(outcome, latest=not spent)
         if outcome.value is None and self._tally.too_many:
             scope.cancel()
 
@@ -247,7 +205,8 @@ class Reward:
         """Return the item's answer, or why there is none; what was spent on that is unknown."""
         with anyio.move_on_after(self._settings.timeout_s):
             try:
-                return await self._answer(item, question.sealed())
+                answered = await self._answer(item, question.sealed())
+                return self._described(item, question, answered)
             except SpendLimit as error:
                 return _failed(Status.BUDGET, str(error))
             except WorkerError as error:
@@ -256,11 +215,21 @@ class Reward:
                 return _failed(Status.WORKER_ERROR, f"Answering failed ({type(error).__name__}).")
         return _failed(Status.TIMEOUT, "The time for this item was over before it was answered.")
 
+    def _described(self, item: RewardItem, question: Question, answered: Answered) -> Answered:
+        if answered.work is None:
+            return answered
+        publishable = self._suites[item.suite].publishable
+        return replace(answered, work=described(answered.work, question, publishable=publishable))
+
     def _outcome(self, verdict: Verdict, answered: Answered, seconds: float) -> RewardOutcome:
+        effort = Effort(answered.usd, answered.calls, answered.again)
+        value = self._settings.values.of(verdict.status, verdict.value, effort)
+        if value is None and verdict.status in VALUED:
+            verdict = _UNKNOWN_COST
         known = verdict.status in VALUED
         correct = verdict.value if known else None
         return RewardOutcome(
-            value=self._settings.values.of(verdict.status, verdict.value),
+            value=value,
             status=verdict.status,
             components={"correct": correct, "parsed": float(verdict.parsed) if known else None},
             usage=answered.usage,
@@ -269,6 +238,7 @@ class Reward:
             latency_s=seconds,
             shared=verdict.shared,
             reason=verdict.reason,
+            work=answered.work,
         )
 
     def _spent(self) -> bool:
@@ -289,6 +259,8 @@ _REPLY = Answered("")
 """A completion that is the answer: nobody was asked, and nothing was paid."""
 
 _NOTHING = Answered(None, Status.BUDGET)
+
+_UNKNOWN_COST = Verdict(Status.SCORER_ERROR, reason="What it cost is unknown, and so its value.")
 
 
 def _failed(status: Status, reason: str) -> Answered:

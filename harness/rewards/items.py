@@ -51,6 +51,20 @@ class RewardItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """The workflow that was carried out for an item, for logs."""
+
+    workers: tuple[str, ...]
+    """Who does its steps, in order; empty where an earlier answer is kept."""
+    plan: str = ""
+    """The workflow as JSON; empty where the suite's questions may not be published."""
+    cached: int = 0
+    """Calls that were not made, for the same reply had been paid for."""
+    leaked: bool | None = None
+    """Whether a subtask already holds the answer (leaks.py); None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class RewardOutcome:
     """What one item came to."""
 
@@ -69,6 +83,8 @@ class RewardOutcome:
     """True when an equal item's grade was used again."""
     reason: str = ""
     """One sentence; never a question's text."""
+    work: Work | None = None
+    """None where no workflow was read, or the completion is the answer."""
 
 
 class Scores(Protocol):

@@ -20,7 +20,7 @@ from harness.prices import Book, read_book
 from harness.recordings import prompts_recorded
 from harness.rewards.adversarial import refuse_gullible
 from harness.rewards.bodies import OnUnscored
-from harness.rewards.core import PAPER, PLAIN, Answerer, Reward, RewardSettings, Values, as_reply
+from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
 from harness.rewards.exams import (
     Bare,
     Exam,
@@ -32,6 +32,7 @@ from harness.rewards.exams import (
 )
 from harness.rewards.hosting import bound, listen, serve
 from harness.rewards.service import RewardService, Shown, app, as_user
+from harness.rewards.values import PAPER, PLAIN, Values
 from harness.suite import Judged, Split
 
 VALUES: Mapping[str, Values] = {"plain": PLAIN, "paper": PAPER}

@@ -74,12 +74,13 @@ class Tally:
         with self._lock:
             self._usd += usd or 0
 
-    def note(self, outcome: RewardOutcome) -> None:
-        """Count one outcome."""
+    def note(self, outcome: RewardOutcome, *, latest: bool = True) -> None:
+        """Count one outcome, and unless told otherwise for the share without a value too."""
         masked = outcome.value is None
         with self._lock:
             self._by_status[outcome.status] += 1
-            self._latest.append(masked)
+            if latest:
+                self._latest.append(masked)
             self._shared += outcome.shared
             if masked:
                 self._reason = f"{outcome.status}: {outcome.reason}"

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from harness.records import Usage
-from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.rewards.items import RewardItem, RewardOutcome, Status, Work
 
 MASKED = "too_many_masked"
 """The `kind` of the 503 that says: too large a share has no value, and this will not pass."""
@@ -50,6 +50,7 @@ def _outcome_json(outcome: RewardOutcome) -> dict[str, Any]:
         "latency_s": outcome.latency_s,
         "shared": outcome.shared,
         "reason": outcome.reason,
+        "work": None if outcome.work is None else asdict(outcome.work),
     }
 
 
@@ -68,4 +69,13 @@ def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
         latency_s=float(row["latency_s"]),
         shared=bool(row["shared"]),
         reason=str(row["reason"]),
+        work=_work_from(row.get("work")),
     )
+
+
+def _work_from(row: Mapping[str, Any] | None) -> Work | None:
+    """Return what was carried out; services of earlier versions say nothing of it."""
+    if row is None:
+        return None
+    workers = tuple(str(name) for name in row["workers"])
+    return Work(workers, str(row["plan"]), int(row["cached"]), row["leaked"])
