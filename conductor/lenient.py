@@ -108,7 +108,7 @@ def _named_values(text: str) -> Iterator[_Named]:
 
 
 def _meant(window: dict[str, _Named], drafts: bool) -> _Found | None:
-    """Return what these lists mean; with drafts before them, it is not told which belong together."""
+    """Return what these lists mean; after drafts nobody can tell which ones belong together."""
     found = _Found()
     if tuple(name for name in window if name in NAMES[:2]) != NAMES[:2] or (
         len(window) == len(NAMES) and tuple(window) != NAMES

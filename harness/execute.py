@@ -41,14 +41,41 @@ async def execute(
     When the budget ends the work early, the latest reply in step order is the answer and `stopped`
     says which limit it was. Raises what `Pool.ask` raises, once, after all other steps have ended.
     """
-    run = _Run(workflow, question, pool, budget or Budget())
+    return await execute_more(Begun(workflow), question, pool, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A workflow whose first steps have replied already: a later round adds steps to an earlier."""
+
+    workflow: Workflow
+    """All of it."""
+    replies: tuple[Reply, ...] = ()
+    """Of its first steps, in order; they are not asked again, and count against every limit."""
+    depth: int = 0
+    """Of what has replied; whoever planned the rest waited for all of it, so it comes on top."""
+
+    def depths(self) -> list[int]:
+        """Return the depth of every step; those that have replied are as deep as all of them."""
+        found = [self.depth] * len(self.replies)
+        for index in range(len(found), len(self.workflow.steps)):
+            reads = self.workflow.reads(index)
+            found.append(1 + max((found[read] for read in reads), default=self.depth))
+        return found
+
+
+async def execute_more(
+    begun: Begun, question: Question, pool: Pool, budget: Budget | None = None
+) -> Answer:
+    """Run the steps that have not replied yet; the answer is that of the whole workflow."""
+    workflow, depths = begun.workflow, begun.depths()
+    run = _Run(begun, depths, question, pool, budget or Budget())
     try:
         async with anyio.create_task_group() as tasks:
-            for index in range(len(workflow.steps)):
+            for index in range(len(begun.replies), len(workflow.steps)):
                 tasks.start_soon(run.step, index)
     except* Exception as group:
         raise first_failure(group) from None
-    depths = workflow.depths()
     done = [reply for reply in run.replies if reply is not None]
     return Answer(
         text=done[-1].text if done else "",
@@ -65,7 +92,8 @@ async def execute(
 class _Run:
     """The state of one workflow in flight."""
 
-    workflow: Workflow
+    begun: Begun
+    depths: Sequence[int]
     question: Question
     pool: Pool
     budget: Budget
@@ -75,13 +103,20 @@ class _Run:
     ended: list[anyio.Event] = field(default_factory=list[anyio.Event])
 
     def __post_init__(self) -> None:
-        self.replies = [None for _ in self.workflow.steps]
+        self.started = len(self.begun.replies)
+        asked = len(self.workflow.steps) - self.started
+        self.replies = [*self.begun.replies, *(None for _ in range(asked))]
         self.ended = [anyio.Event() for _ in self.workflow.steps]
+
+    @property
+    def workflow(self) -> Workflow:
+        return self.begun.workflow
 
     async def step(self, index: int) -> None:
         reads = self.workflow.reads(index)
         for read in reads:
-            await self.ended[read].wait()
+            if self.replies[read] is None:
+                await self.ended[read].wait()
         self.stopped = self.stopped or self._over_budget(index)
         if self.stopped is None:
             self.started += 1
@@ -101,7 +136,7 @@ class _Run:
         limits = self.budget
         if limits.calls is not None and self.started >= limits.calls:
             return "calls"
-        if limits.depth is not None and self.workflow.depths()[index] > limits.depth:
+        if limits.depth is not None and self.depths[index] > limits.depth:
             return "depth"
         if limits.tokens is not None and self._tokens() >= limits.tokens:
             return "tokens"

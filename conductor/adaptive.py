@@ -1,0 +1,83 @@
+"""Adaptive pools: which workers a conductor is shown, and in which order, for one question.
+
+The paper restricts each question of its fine-tuning to a random k-model subset (arXiv 2512.04388,
+section 3.2); how k is drawn is not published, so ours is uniform over 2..n. Order is ours. One pure
+function for training rows and exams. Not here: showing them (prompt.py), asking (policy.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from harness.errors import UserError
+
+LEAST = 2
+"""The fewest workers that a random number of them can be: with one there is nobody to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Whom a conductor is shown; the default is the whole pool in its own order."""
+
+    k: int | Literal["random"] | None = None
+    """How many, drawn anew for every question; None is all of them."""
+    order: Literal["pool", "random"] = "pool"
+    seed: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every question is shown the pool as it is."""
+        return self.k is None and self.order == "pool"
+
+
+WHOLE = Shown()
+
+
+def shown_workers(
+    pool_workers: Sequence[str], question_id: str, shown: Shown = WHOLE
+) -> tuple[str, ...]:
+    """Return the workers that a question's conductor is shown, in the order of their numbers.
+
+    The same seed and question give the same workers everywhere, and which ones they are does not
+    depend on `order`. UserError where the pool has fewer than `k`.
+
+    >>> shown_workers(["ada", "bo", "cy"], "q1", Shown(k=2, seed=3))
+    ('bo', 'cy')
+    """
+    workers = list(pool_workers)
+    drawn = Random(f"{shown.seed} {question_id}")
+    k = drawn.randint(min(LEAST, len(workers)), len(workers))
+    if shown.k is None:
+        k = len(workers)
+    elif shown.k != "random":
+        k = checked(shown, len(workers))
+    places = drawn.sample(range(len(workers)), k)
+    return tuple(workers[at] for at in (places if shown.order == "random" else sorted(places)))
+
+
+def checked(shown: Shown, workers: int) -> int:
+    """Return how many of a pool's workers are shown at most; UserError where there are fewer."""
+    if shown.k is None or shown.k == "random":
+        return workers
+    if not 1 <= shown.k <= workers:
+        raise UserError(
+            f"shown={shown.k} of a pool with {workers} workers: take 1 to {workers}, or random."
+        )
+    return shown.k
+
+
+def shown_of(shown: int | str, order: str, seed: int) -> Shown:
+    """Return what solver arguments say: `all`, `random` or a number; UserError for anything else.
+
+    `order` is `pool` or `random`.
+    """
+    if order not in ("pool", "random"):
+        raise UserError(f"order is pool or random, not {order!r}.")
+    if shown == "all":
+        return Shown(None, order, seed)
+    if shown == "random":
+        return Shown("random", order, seed)
+    if isinstance(shown, bool) or not isinstance(shown, int) or shown < 1:
+        raise UserError(f"shown is all, random or a number of workers, not {shown!r}.")
+    return Shown(shown, order, seed)
