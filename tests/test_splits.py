@@ -105,3 +105,15 @@ def test_shared_questions_teach_nobody_when_that_is_asked_for() -> None:
 def test_a_split_that_cannot_be_made_is_refused(how: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         split_of(matrix_of(Asked("a", "Say 1"), Asked("b", "Say 2")), how, 0)
+
+
+def test_a_share_is_drawn_once_and_equal_questions_stay_together() -> None:
+    matrix = matrix_of(*(Asked(f"q{n}", f"Say {n // 2}") for n in range(20)))
+    (fold,) = split_of(matrix, "share:0.3", 5).folds
+    assert len(fold.test) == 6
+    assert not set(fold.test) & set(fold.train)
+    assert {at // 2 for at in fold.test.tolist()}.isdisjoint(at // 2 for at in fold.train.tolist())
+    (again,) = split_of(matrix, "share:0.3", 5).folds
+    assert again.test.tolist() == fold.test.tolist()
+    with pytest.raises(UserError, match="cannot be split"):
+        split_of(matrix_of(Asked("q", "Say"), Asked("r", "Say")), "share:0.3", 5)

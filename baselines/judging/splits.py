@@ -1,4 +1,4 @@
-"""Which questions teach and which are judged: by date, in folds, or as the source declares.
+"""Which questions teach and which are judged: by date, drawn, or as the source declares.
 
 Nothing that is judged has taught, neither under its id nor under another one: questions whose texts
 differ in form only (harness/rewards/exams.py) are one question here. Not here: whether a paraphrase
@@ -19,7 +19,7 @@ from harness.plural import counted
 from harness.rewards.exams import question_digest
 
 Rows = NDArray[np.intp]
-FORMS = "date:SHARE, folds:K, folds:K:group or declared"
+FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Split:
 
 
 def split_of(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Return the split that `how` names: `date:0.3`, `folds:5`, `folds:5:group` or `declared`.
+    """Return the split that `how` names: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`.
 
     UserError for another word, for a split that a matrix does not allow, and when a question would
     teach and be judged; `drop_shared` leaves those out of what teaches, which a note says.
@@ -54,6 +54,8 @@ def split_of(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) 
     kind, _, rest = how.partition(":")
     if kind == "date":
         found = by_date(matrix, _share(rest, how))
+    elif kind == "share":
+        found = drawn(matrix, _share(rest, how), seed)
     elif kind == "folds":
         count, _, unit = rest.partition(":")
         if unit not in ("", "group"):
@@ -88,6 +90,27 @@ def by_date(matrix: Matrix, share: float) -> Split:
 
 def _by_day(asked: Asked) -> tuple[str, str]:
     return asked.date, asked.id
+
+
+def drawn(matrix: Matrix, share: float, seed: int) -> Split:
+    """Return the split that judges a share of the questions, drawn once; equal ones together.
+
+    For what is too dear to learn anew in every fold. UserError when a side would be empty.
+    """
+    n = len(matrix.questions)
+    units: dict[str, list[int]] = {}
+    for at, asked in enumerate(matrix.questions):
+        units.setdefault(key_of(asked), []).append(at)
+    order = list(units.values())
+    Random(f"share/{seed}").shuffle(order)
+    test: list[int] = []
+    while order and len(test) < math.ceil(n * share - 1e-9):
+        test += order.pop()
+    train = sorted(at for unit in order for at in unit)
+    if not train:
+        raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
+    name = f"{100 * share:g} % drawn with seed {seed}, taught by the other {len(train)}"
+    return Split(name, (Fold(np.array(train), np.array(sorted(test))),))
 
 
 def in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False) -> Split:

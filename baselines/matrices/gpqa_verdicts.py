@@ -116,4 +116,5 @@ GPQA = Source(
     "gpqa-verdicts",
     "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no costs",
     read,
+    exam="gpqa-diamond",
 )

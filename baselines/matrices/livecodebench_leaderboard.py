@@ -75,4 +75,5 @@ LEADERBOARD = Source(
     "LiveCodeBench v6: 16 models x 1,055 questions, pass@1 of up to 10 draws, contest dates; "
     "no costs",
     read,
+    exam="livecodebench",
 )

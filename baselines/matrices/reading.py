@@ -51,6 +51,8 @@ class Source:
     read: Callable[[Given], Matrix]
     path: str = ""
     """What stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out."""
+    exam: str = ""
+    """The suite that asks the same questions; empty where there is none, or several."""
 
 
 def checked_rows(model: type[RowT], path: Path) -> Iterator[RowT]:

@@ -48,5 +48,8 @@ def read(given: Given) -> Matrix:
 
 
 AIME25 = Source(
-    "aime25", "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars", read
+    "aime25",
+    "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars",
+    read,
+    exam="aime25",
 )

@@ -1,0 +1,141 @@
+"""Studies: what teaches, what picks the checkpoint, and where a checkpoint is judged."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conductor.study import (
+    Declared,
+    Study,
+    about_of,
+    questions,
+    read_study,
+    refuse_taught,
+    rows,
+    study_of,
+    write_study,
+)
+from conductor.study_exam import exams_of, pool_of
+from conductor.verdict_reward import ONE_STEP
+from harness.errors import UserError
+from harness.learning.matrix import Asked, Matrix
+from harness.learning.matrix_cells import About, Cell, assembled
+
+DECLARED = Declared("toy", "toy-exam", "share:0.5", split_seed=3, words=4)
+
+
+def matrix_of(asked: list[Asked], workers: tuple[str, ...] = ("Ada (High)", "bo")) -> Matrix:
+    cells = [Cell(one.id, name, float(at)) for one in asked for at, name in enumerate(workers)]
+    return assembled(About("toy", "made up", publishable=False), asked, cells)
+
+
+def texts(count: int, dated: bool = False) -> list[Asked]:
+    return [
+        Asked(f"q{n}", f"Word number {n} of  a\nlong tale", date=f"2025-01-{n + 1:02}" * dated)
+        for n in range(count)
+    ]
+
+
+def study(count: int = 10, dated: bool = False) -> Study:
+    return study_of(DECLARED, matrix_of(texts(count, dated)))
+
+
+def ids(matrix: Matrix) -> list[str]:
+    return [asked.id for asked in matrix.questions]
+
+
+def test_what_picks_the_checkpoint_teaches_nothing() -> None:
+    found = study()
+    assert len(found.validates.questions) == 2
+    assert sorted(ids(found.teaches) + ids(found.validates)) == sorted(ids(matrix_of(texts(10))))
+    assert ids(study().validates) == ids(found.validates)
+
+
+def test_the_latest_questions_pick_the_checkpoint_where_all_have_a_date() -> None:
+    assert ids(study(dated=True).validates) == ["q8", "q9"]
+
+
+def test_equal_questions_stay_together() -> None:
+    asked = [Asked(f"q{n}", "The same tale." if n < 8 else f"Tale {n}.") for n in range(10)]
+    found = study_of(DECLARED, matrix_of(asked))
+    same = {f"q{n}" for n in range(8)}
+    assert not (same & set(ids(found.teaches)) and same & set(ids(found.validates)))
+
+
+def test_rows_hold_ids_and_no_text() -> None:
+    found = study()
+    said = json.dumps(rows(DECLARED.suite, found.teaches))
+    assert "tale" not in said
+    assert set(rows(DECLARED.suite, found.teaches)[0]) == {
+        "suite", "question", "epoch", "workers", "first",
+    }  # fmt: skip
+
+
+def test_questions_are_cut_to_their_first_words() -> None:
+    shown = questions(study().teaches, 4)
+    assert {len(question.text.split()) for question in shown.values()} == {4}
+    assert all(question.target is None for question in shown.values())
+
+
+def test_questions_without_texts_teach_nobody() -> None:
+    with pytest.raises(UserError, match="have no text here"):
+        study_of(DECLARED, matrix_of([Asked("q1", ""), Asked("q2", "Why?")]))
+
+
+def test_too_few_questions_are_refused() -> None:
+    with pytest.raises(UserError, match="too few questions"):
+        study_of(DECLARED, matrix_of([Asked("q1", "Why?")]))
+
+
+def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
+    teaches, validates = exams_of(study())
+    suite = teaches.suite
+    assert suite.name == "verdicts:toy"
+    assert suite.publishable is False
+    assert "eval" not in suite.splits
+    assert not set(teaches.questions) & set(validates.questions)
+    with pytest.raises(UserError, match="podium route judges studies"):
+        suite.load("eval")
+    with pytest.raises(UserError, match="grades no reply"):
+        suite.grade(suite.load("train")[0], "42")
+
+
+def test_workers_get_names_that_a_pool_allows_and_true_ones_as_cards() -> None:
+    spec = pool_of(matrix_of(texts(1), ("O4-Mini (High)", "sonnet (x)")))
+    assert spec.names == ("O4-Mini-High", "sonnet-x")
+    assert [worker.card for worker in spec.workers] == ["O4-Mini (High)", "sonnet (x)"]
+    assert spec.label == "recorded"
+    assert pool_of(matrix_of(texts(1), ("a (b)", "a [b]"))).names == ("0-a-b", "1-a-b")
+
+
+def test_a_checkpoint_says_which_study_it_is_of_without_any_text(tmp_path: Path) -> None:
+    about = about_of(study(), ONE_STEP, seed=7)
+    write_study(about, tmp_path)
+    assert read_study(tmp_path) == about
+    assert about.role == "study"
+    assert "tale" not in (tmp_path / "study.json").read_text()
+
+
+def test_a_checkpoint_is_not_judged_on_what_taught_it_or_picked_it() -> None:
+    found, every = study(), matrix_of(texts(12))
+    about = about_of(found, ONE_STEP, seed=0)
+    refuse_taught(about, every.rows([10, 11]), Path("best"))
+    for part in (found.teaches, found.validates):
+        with pytest.raises(UserError, match=r"--split share:0\.5 --seed 3"):
+            refuse_taught(about, part, Path("best"))
+
+
+def test_a_checkpoint_is_not_judged_on_other_verdicts() -> None:
+    about = about_of(study(), ONE_STEP, seed=0)
+    other = matrix_of([Asked("q99", "Why?")], ("bo", "cy"))
+    with pytest.raises(UserError, match="trained on other verdicts"):
+        refuse_taught(about, other, Path("best"))
+
+
+@pytest.mark.parametrize("text", [None, "{}", "not JSON"])
+def test_a_folder_that_is_no_study_is_refused(text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "study.json").write_text(text)
+    with pytest.raises(UserError, match=r"study\.json"):
+        read_study(tmp_path)
