@@ -16,6 +16,7 @@ from harness import (
     money_arguments,
     report_arguments,
     route_arguments,
+    train_arguments,
 )
 from harness.cli import (
     auditing,
@@ -27,6 +28,7 @@ from harness.cli import (
     routing,
     running,
     showing,
+    training,
 )
 from harness.errors import PodiumError
 
@@ -68,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("redact", grading.redact_command, arguments.redact_arguments),
         ("regrade", grading.regrade_command, arguments.regrade_arguments),
         ("reward", grading.reward_command, arguments.reward_arguments),
+        ("train", training.train_command, train_arguments.train_arguments),
         ("audit", auditing.audit_command, money_arguments.audit_arguments),
         ("ledger", ledgering.ledger_command, arguments.ledger_arguments),
         ("manifest", integrity.manifest_command, arguments.manifest_arguments),

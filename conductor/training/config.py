@@ -1,0 +1,283 @@
+"""What a training is told: a TOML file, its sections as records, every mistake in one sentence.
+
+`[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is ours.
+Not here: whether the named pool and suites exist (job.py), and what a machine can do (checks.py).
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from conductor.form import Form
+from conductor.study import WORDS
+from harness.errors import UserError
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+class Section(BaseModel):
+    """A table of the file; a key that it does not have is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FromScratch(Section):
+    """A Qwen2 model with random weights, and a tokenizer trained on the questions."""
+
+    hidden: int = Field(default=128, gt=0)
+    intermediate: int = Field(default=512, gt=0)
+    layers: int = Field(default=2, gt=0)
+    heads: int = Field(default=4, gt=0)
+    kv_heads: int = Field(default=2, gt=0)
+    vocab: int = Field(default=1024, gt=256)
+    context: int = Field(default=1024, gt=0)
+    """Positions: prompt and plan together, in tokens."""
+
+
+class ModelPart(Section):
+    """Where the weights come from: a folder or hub name, or nowhere."""
+
+    path: str = ""
+    from_scratch: FromScratch | None = None
+    parameters: float | None = None
+    """Of a model at `path`, in 1e9, for the estimate only; None: read from its config."""
+
+
+class PoolPart(Section):
+    """Which workers are conducted, and how many of them a question's prompt shows."""
+
+    name: str
+    shown: int | None = Field(default=None, ge=1)
+    """A random subset of so many for every question; None: all."""
+    order: Literal["fixed", "permuted"] = "fixed"
+
+
+class SuitesPart(Section):
+    """Whose train splits teach, and how often each is drawn."""
+
+    names: tuple[str, ...] = Field(min_length=1)
+    train: int | None = Field(default=None, ge=1)
+    """First questions of each train split; None: all."""
+    weights: dict[str, float] = Field(default_factory=dict[str, float])
+    """Share of a suite in the draws, by name; one that is not named has its share of questions."""
+    box: str | None = None
+    """Where programs run; None: the usual box."""
+
+
+class VerdictsPart(Section):
+    """A study: recorded verdicts in place of a pool and suites (conductor/study.py)."""
+
+    source: str
+    """As `podium route` names it."""
+    split: str
+    """What is judged and never seen here: `date:0.3` or `share:0.5`."""
+    split_seed: int = Field(default=0, ge=0)
+    words: int = Field(default=WORDS, ge=1)
+    """First words of a question that are shown."""
+
+
+class WarmStart(Section):
+    """Supervised steps on random valid plans before any reward."""
+
+    kind: Literal["none", "random-plans"] = "none"
+    steps: int = Field(default=200, ge=0)
+    batch: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=3e-3, gt=0)
+    options: dict[str, float | int | bool | str] = Field(
+        default_factory=dict[str, float | int | bool | str]
+    )
+    """What else the recipe of warm_start.py and corpus.py takes."""
+
+
+class Lora(Section):
+    """Low-rank adapters instead of all weights."""
+
+    r: int = Field(default=16, ge=1)
+    alpha: int = Field(default=32, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
+
+
+class RewardPart(Section):
+    """What a plan is worth, and how fast and how long workers are asked for it."""
+
+    name: Literal["paper", "plain", "cost-aware"] = "paper"
+    cost_weight: float = Field(default=0.0, ge=0, le=1)
+    """`cost-aware` only: how much of a right plan's reward its cost may take."""
+    cost_scale_usd: Decimal | None = Field(default=None, gt=0)
+    """`cost-aware` only: dollars of a plan at which all of that is taken."""
+    concurrency: int = Field(default=64, ge=1)
+    rpm: int | None = Field(default=None, ge=1)
+    """Worker requests per minute; None: no limit of ours."""
+    max_usd: Decimal | None = Field(default=None, gt=0)
+    timeout_s: float = Field(default=120.0, gt=0)
+    max_masked: float = Field(default=0.3, ge=0, le=1)
+    deduplicate: bool = False
+    """Carry out equal plans of one group once instead of once each."""
+    resample: int = Field(default=0, ge=0, le=8)
+    """Rounds in which questions whose plans all got the same reward are replaced by others."""
+
+
+class ValidationPart(Section):
+    """The fixed held-out questions that say which checkpoint is best."""
+
+    every: int = Field(default=10, ge=1)
+    """Steps between two validations."""
+    questions: int = Field(default=32, ge=1)
+    """First questions of each suite's validation split."""
+    patience: int | None = Field(default=None, ge=1)
+    """Validations without a better one after which training ends; None: never."""
+    batch: int = Field(default=64, ge=1)
+    """Plans written at once."""
+
+
+class RunPart(Section):
+    """The rest."""
+
+    seed: int = 0
+    save_every: int = Field(default=20, ge=1)
+    keep: int = Field(default=2, ge=1)
+    """Checkpoints kept, besides the best one."""
+    threads: int = Field(default=1, ge=1)
+    """Of torch on a CPU: more than one per process has cost a factor of twenty on busy cores."""
+    device: Literal["cpu", "gpu"] = "gpu"
+    tensorboard: bool = True
+
+
+class TrainingConfig(Section):
+    """A training, as its file has it."""
+
+    title: str = ""
+    verdicts: VerdictsPart | None = None
+    """Given, it stands in for [pool] and [suites]."""
+    model: ModelPart = ModelPart()
+    pool: PoolPart
+    suites: SuitesPart
+    form: Form = Form()
+    warm_start: WarmStart = WarmStart()
+    grpo: dict[str, Any] = Field(default_factory=dict[str, Any])
+    lora: Lora | None = None
+    reward: RewardPart = RewardPart()
+    validation: ValidationPart = ValidationPart()
+    run: RunPart = RunPart()
+    name: str = ""
+    """The file's stem; filled in by `read_config`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _study_has_its_own_workers(cls, data: Any) -> Any:
+        verdicts = data.get("verdicts") if isinstance(data, dict) else None
+        if not isinstance(verdicts, dict):
+            return data
+        found = cast("dict[str, Any]", data)
+        source = str(cast("dict[str, Any]", verdicts).get("source"))
+        own = {"pool": {"name": "verdicts"}, "suites": {"names": [f"verdicts:{source}"]}}
+        return {**own, **found}
+
+
+def known_configs() -> list[str]:
+    """Return the names of the configurations that are shipped."""
+    return sorted(path.stem for path in CONFIGS.glob("*.toml"))
+
+
+def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConfig:
+    """Read a configuration by name (conductor/configs) or path, with `section.key=value` on top.
+
+    UserError names the key that is wrong, and the nearest one that there is.
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        path = CONFIGS / f"{name_or_path}.toml"
+    if not path.is_file():
+        known = ", ".join(known_configs())
+        raise UserError(
+            f"There is no training config {name_or_path!r}; known: {known} (or give a .toml path)."
+        )
+    try:
+        data = tomllib.loads(path.read_text())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"Config {path} is not valid TOML: {error}.") from error
+    for setting in settings:
+        _put(data, setting)
+    data["name"] = path.stem
+    return as_config(data, str(path))
+
+
+def as_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
+    """Return plain data as a configuration; UserError for the first mistake in it."""
+    try:
+        config = TrainingConfig.model_validate(data)
+    except ValidationError as error:
+        raise UserError(f"Config {where}: {_first(error)}.") from error
+    _refuse_contradictions(config)
+    return config
+
+
+def _refuse_contradictions(config: TrainingConfig) -> None:
+    if bool(config.model.path) == (config.model.from_scratch is not None):
+        raise UserError("[model] has either a path or a from_scratch table, and one of them.")
+    strange = set(config.suites.weights) - set(config.suites.names)
+    if strange:
+        raise UserError(f"[suites] weights names {min(strange)!r}, which is not among its names.")
+    if config.reward.name == "cost-aware" and config.reward.cost_scale_usd is None:
+        raise UserError("[reward] cost-aware needs cost_scale_usd: the dollars that cost most.")
+
+
+def _put(data: dict[str, Any], setting: str) -> None:
+    """Set `section.key=value`; a value is TOML where it reads as such, else a string."""
+    key, separator, value = setting.partition("=")
+    parts = key.strip().split(".")
+    if not separator or not all(parts):
+        raise UserError(f"--set takes section.key=value, not {setting!r}.")
+    for part in parts[:-1]:
+        table = data.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise UserError(f"--set {setting}: {part!r} is a value, not a table.")
+        data = cast("dict[str, Any]", table)
+    try:
+        data[parts[-1]] = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        data[parts[-1]] = value
+
+
+def _first(error: ValidationError) -> str:
+    """Return the first mistake: where it is, what is wrong, and for a key the nearest there is."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{unknown_key(path[-1], _keys(path[:-1]), '.'.join(path[:-1]))}"
+    said = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{'.'.join(path)}: {said[0].lower()}{said[1:]}"
+
+
+def unknown_key(key: str, known: Sequence[str], section: str) -> str:
+    """Return what to say of a key that a section does not have.
+
+    >>> unknown_key("lerning_rate", ["learning_rate", "beta"], "grpo")
+    "[grpo] has no key 'lerning_rate'; the nearest is 'learning_rate'"
+    """
+    near = get_close_matches(key, known, n=1, cutoff=0.0)
+    place = f"[{section}]" if section else "the file"
+    return f"{place} has no key {key!r}; the nearest is {near[0]!r}" if near else f"{place}: {key}"
+
+
+def _keys(path: Sequence[str]) -> list[str]:
+    """Return the keys of the section at a path."""
+    kind: Any = TrainingConfig
+    for part in path:
+        kind = _table(kind.model_fields[part].annotation)
+    if kind is Form:
+        return [field.name for field in fields(Form)]
+    return list(kind.model_fields)
+
+
+def _table(annotation: Any) -> Any:
+    """Return the record of an annotation that may be optional."""
+    options = getattr(annotation, "__args__", (annotation,))
+    return next(one for one in options if one is not type(None))

@@ -1,0 +1,218 @@
+"""A training's folder: its manifest, one line per step, and what a resumed run must find the same.
+
+    manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
+    metrics.jsonl     one JSON object per step; with `validation` where one was made
+    plans.jsonl       what was planned; texts only where every suite's may be published
+    start/            the model and tokenizer before the first reward
+    checkpoints/      TRL's, with optimiser, scheduler and random states
+    best/  last/      the best by validation, and the newest
+    ledger/           every worker call
+
+Not here: training (start.py), and what a checkpoint says about itself (about.py).
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+from conductor.training.config import TrainingConfig
+from conductor.training.job import Training
+from harness.errors import UserError
+
+MANIFEST = "manifest.json"
+METRICS = "metrics.jsonl"
+PLANS = "plans.jsonl"
+START, CHECKPOINTS, BEST, LAST = "start", "checkpoints", "best", "last"
+
+PINNED = (
+    "podium",
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "peft",
+    "vllm",
+    "datasets",
+    "tokenizers",
+    "inspect-ai",
+    "numpy",
+)
+
+FREE = ("run.save_every", "run.keep", "run.tensorboard", "run.threads", "reward.max_usd")
+"""What may differ when a run is resumed: it changes no step."""
+
+FREE_SECTIONS = ("reward.concurrency", "reward.rpm", "title")
+
+
+def describe(training: Training) -> dict[str, Any]:
+    """Return what a run's manifest says; plain JSON values."""
+    config, spec, book = training.config, training.spec, training.book
+    return {
+        "schema": 1,
+        "config": config.model_dump(mode="json"),
+        "seed": config.run.seed,
+        "reward": config.reward.name,
+        "pool": {
+            "name": spec.name,
+            "label": spec.label,
+            "sha256": spec.sha256,
+            "workers": list(spec.names),
+            "cards_sha256": digest(json.dumps([one.card for one in spec.workers])),
+        },
+        "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
+        "data": {name: _data(training, name) for name in training.exams},
+        "questions_left_out": training.left_out,
+        "versions": {name: version for name in PINNED if (version := _version(name))},
+        "code_revision": code_revision(),
+    }
+
+
+def _data(training: Training, name: str) -> dict[str, Any]:
+    suite = training.exams[name].suite
+    ids, held = list(training.exams[name].questions), list(training.held_out[name].questions)
+    return {
+        "version": suite.version,
+        "data_revision": suite.data_revision,
+        "publishable": suite.publishable,
+        "train_questions": len(ids),
+        "train_ids_sha256": digest("\n".join(ids)),
+        "validation_questions": len(held),
+        "validation_ids_sha256": digest("\n".join(held)),
+    }
+
+
+def digest(text: str) -> str:
+    """Return the sha256 of a text, 64 hex digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def code_revision() -> str:
+    """Return the commit of this checkout, `+` when it has changes; empty where there is none."""
+    root = Path(__file__).parents[2]
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(root), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit = git("rev-parse", "HEAD")
+    if not commit or git("rev-parse", "--show-toplevel") != str(root):
+        return ""
+    return commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def prepare(training: Training) -> Path:
+    """Make the run folder or check the one to resume; UserError where neither will do."""
+    out = training.request.out
+    said = describe(training)
+    path = out / MANIFEST
+    if not path.is_file():
+        if training.request.resume:
+            raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
+        if out.exists() and any(out.iterdir()):
+            raise UserError(f"{out} is there already and no training: name another with --out.")
+        write_json(path, said)
+        return out
+    if not training.request.resume:
+        raise UserError(f"{out} holds a training already: go on with --resume, or name --out.")
+    refuse_changed(json.loads(path.read_text()), said)
+    return out
+
+
+def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise UserError, naming the first field, when a resumed run is not the one that began."""
+    for key in ("pool", "prices", "data", "config"):
+        old, new = flat(before.get(key), key), flat(now.get(key), key)
+        for name in sorted({*old, *new}):
+            plain = name.removeprefix("config.")
+            if plain in (*FREE, *FREE_SECTIONS, "name") and key == "config":
+                continue
+            if old.get(name) != new.get(name):
+                raise UserError(
+                    f"This run began with {plain} = {old.get(name)!r}, not {new.get(name)!r}: "
+                    "resume it as it began, or begin anew with --out."
+                )
+
+
+def flat(value: Any, prefix: str) -> dict[str, Any]:
+    """Return nested tables as one, with dotted names."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    found: dict[str, Any] = {}
+    for key, inner in cast("dict[str, Any]", value).items():
+        found |= flat(inner, f"{prefix}.{key}")
+    return found
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that a reader finds the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    part.replace(path)
+
+
+def append_line(path: Path, value: Mapping[str, Any]) -> None:
+    """Add one JSON object to a file of lines."""
+    with path.open("a") as file:
+        file.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file of lines; a last line that was cut short is left out."""
+    if not path.is_file():
+        return []
+    found: list[dict[str, Any]] = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return found
+
+
+def rewind(path: Path, step: int) -> list[dict[str, Any]]:
+    """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
+    kept = [line for line in read_lines(path) if line["step"] <= step]
+    if path.is_file():
+        part = path.with_suffix(".part")
+        part.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+        part.replace(path)
+    return kept
+
+
+def newest_checkpoint(out: Path) -> Path | None:
+    """Return the newest whole checkpoint; a killed run may have left half of a newer one."""
+    found = (out / CHECKPOINTS).glob("checkpoint-*")
+    whole = [one for one in found if (one / "trainer_state.json").is_file()]
+    return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
+
+
+def is_main() -> bool:
+    """Whether this process writes: the first of those that a launcher started."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def world_size() -> int:
+    """Return how many processes train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
+    """Return the configuration that a manifest holds."""
+    return TrainingConfig.model_validate(manifest["config"])

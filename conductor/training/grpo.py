@@ -1,0 +1,110 @@
+"""GRPO by TRL (arXiv 2402.03300; TRL 1.16's GRPOTrainer) on the harness's reward.
+
+What is ours is around it: data by id, log lines without texts, seconds of each part, a checkpoint
+that says what it is. Not here: the order of a run (start.py), what happens between steps
+(stepping.py).
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+import logging
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+from accelerate.utils import broadcast_object_list, gather_object
+from datasets import Dataset
+from trl import GRPOTrainer
+from trl.models import unwrap_model_for_generation
+
+from conductor.training.about import describe_checkpoint
+from conductor.training.folder import is_main
+from conductor.training.generating import Validator
+from conductor.training.rows import COLUMNS, Asking, Row
+from conductor.training.stepping import Stepping
+from conductor.training.watch import Seen
+
+Trainer: Any = GRPOTrainer
+gather: Any = gather_object
+
+UNSCORED = "All reward functions returned None"
+
+
+class NoTexts(logging.Filter):
+    """Drops TRL's warning about a row without a reward: it prints the prompt. It is counted."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Say whether a record is shown."""
+        return UNSCORED not in record.getMessage()
+
+
+def data_set(rows: Sequence[Row], asking: Asking) -> Any:
+    """Return the rows as TRL reads them: ids only, and a prompt when one is asked for."""
+    columns = [row.as_columns() for row in rows]
+    plain: Any = Dataset.from_dict({name: [one[name] for one in columns] for name in COLUMNS})
+    return plain.with_transform(asking.render)
+
+
+class Conducting(Trainer):
+    """TRL's trainer, told what a run folder is."""
+
+    def __init__(self, stepping: Stepping, **given: Any) -> None:
+        """Hand everything else to TRL."""
+        logging.getLogger("trl.trainer.grpo_trainer").addFilter(NoTexts())
+        super().__init__(callbacks=[stepping], **given)
+        self.stepping = stepping
+        stepping.trainer = self
+
+    def _generate(self, prompts: Any) -> Any:
+        """Write completions, on the clock."""
+        started = monotonic()
+        made = super()._generate(prompts)
+        self.stepping.state.generating += monotonic() - started
+        return made
+
+    def create_model_card(self, *given: Any, **named: Any) -> None:
+        """Write none of TRL's: ours has the provenance."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save, and say in the checkpoint what it is."""
+        super()._save_checkpoint(model, trial)
+        step = self.state.global_step
+        folder = self.stepping.out / "checkpoints" / f"checkpoint-{step}"
+        if is_main() and folder.is_dir():
+            found = self.stepping.state.line.get("validation")
+            describe_checkpoint(self.stepping.training, folder, step, found)
+
+    def validated(self, validator: Validator) -> dict[str, Any]:
+        """Return a validation of the model as it is: each process writes its share of plans."""
+        rank, size = self.accelerator.process_index, self.accelerator.num_processes
+        mine = list(validator.rows)[rank::size]
+        with unwrap_model_for_generation(
+            self.model_wrapped, self.accelerator, gather_deepspeed3_params=True
+        ) as model:
+            texts = validator.texts(model, self.processing_class, mine)
+        written: Any = gather(list(zip(range(rank, len(validator.rows), size), texts, strict=True)))
+        said: list[Any] = [None]
+        if is_main():
+            in_order = [text for _, text in sorted(written)]
+            said = [validator.judged(validator.rows, in_order)]
+        broadcast_object_list(said)
+        return said[0]
+
+    def gathered(self, seen: Seen) -> Seen:
+        """Return what all processes saw in a step."""
+        if self.accelerator.num_processes == 1:
+            return seen
+        items: Any = gather(seen.items)
+        outcomes: Any = gather(seen.outcomes)
+        return Seen(items, outcomes, max(gather([seen.seconds])))
+
+    def agreed(self, why: str) -> str:
+        """Return a reason to end that any process has: all of them end, or none."""
+        return next((said for said in gather([why]) if said), "")
+
+    def say_step(self, line: dict[str, Any]) -> None:
+        """Tell the person who waits where it stands."""
+        said = line.get("validation")
+        if said and said.get("correct") is not None:
+            text = f"step {line['step']}: validation {said['correct']:.3f}"
+            self.stepping.say(f"{text}, {said['calls']:.2f} calls a question")

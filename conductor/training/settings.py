@@ -1,0 +1,135 @@
+"""TRL's GRPOConfig from `[grpo]`: its own names, plus what a run folder and a seed decide.
+
+Torch is imported by TRL, inside the functions.
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from conductor.training.config import TrainingConfig, unknown_key
+from conductor.training.folder import CHECKPOINTS, world_size
+from harness.errors import UserError
+
+OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
+"""Fields of GRPOConfig that other sections decide."""
+
+
+def batches(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
+    """Return how plans are divided: UserError where the numbers do not go into one another.
+
+    Where `gradient_accumulation_steps` is left out, it follows from the generation batch and the
+    number of processes, so that one optimiser step uses the batch once, on any number of GPUs.
+    """
+    grpo, size = config.grpo, world_size() if processes is None else processes
+    each = int(grpo.get("per_device_train_batch_size", 8)) * size
+    group = int(grpo.get("num_generations", 8))
+    whole = int(grpo.get("generation_batch_size", 0))
+    whole = whole or each * int(grpo.get("gradient_accumulation_steps", 1))
+    if "steps_per_generation" in grpo:
+        raise UserError("[grpo] takes generation_batch_size, not steps_per_generation: leave it.")
+    if whole % each:
+        raise UserError(
+            f"[grpo] generation_batch_size {whole} is not a multiple of {each}, the plans that "
+            f"{size} processes take at once: change per_device_train_batch_size."
+        )
+    if group < 2 or whole % group:
+        raise UserError(
+            f"[grpo] generation_batch_size {whole} is not a multiple of num_generations {group} "
+            "(at least 2): every question needs its whole group of plans."
+        )
+    accumulate = int(grpo.get("gradient_accumulation_steps", whole // each))
+    per_generation = whole // each * int(grpo.get("num_iterations", 1))
+    steps = int(grpo.get("max_steps", 0))
+    if steps < 1:
+        raise UserError("[grpo] max_steps says how many steps to train: at least 1.")
+    if per_generation % accumulate and accumulate % per_generation:
+        raise UserError(
+            f"[grpo] {per_generation} parts of a generation do not go into "
+            f"gradient_accumulation_steps {accumulate}: leave the latter out."
+        )
+    between = max(1, per_generation // accumulate)
+    if config.run.save_every % between:
+        raise UserError(
+            f"[run] save_every {config.run.save_every} falls inside a generation batch, which "
+            f"serves {between} steps: make it a multiple, or a resumed run would differ."
+        )
+    generations = -(-steps * accumulate // per_generation)
+    return {
+        "accumulate": accumulate,
+        "whole": whole,
+        "group": group,
+        "questions": whole // group,
+        "steps": steps,
+        "rows": generations * (whole // group),
+    }
+
+
+def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
+    """Raise UserError for a key that TRL's GRPOConfig does not have, or that is not [grpo]'s."""
+    from trl import GRPOConfig
+
+    known = [field.name for field in fields(GRPOConfig)]
+    for key in grpo:
+        if key in OURS:
+            raise UserError(f"[grpo] {key} is decided elsewhere: by [run], or by --out.")
+        if key not in known:
+            raise UserError(f"{unknown_key(key, known, 'grpo')}.")
+
+
+def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None) -> Any:
+    """Return TRL's GRPOConfig; UserError for a key or value that it does not take."""
+    from trl import GRPOConfig
+
+    refuse_unknown_fields(config.grpo)
+    sizes = batches(config, processes)
+    given = dict(config.grpo)
+    given.pop("generation_batch_size", None)
+    run = config.run
+    settings: dict[str, Any] = {
+        "per_device_train_batch_size": 8,
+        **given,
+        "generation_batch_size": sizes["whole"],
+        "gradient_accumulation_steps": sizes["accumulate"],
+        "num_generations": sizes["group"],
+        "output_dir": str(out / CHECKPOINTS),
+        "seed": run.seed,
+        "data_seed": run.seed,
+        "logging_steps": 1,
+        "save_strategy": "steps",
+        "save_steps": run.save_every,
+        "save_total_limit": run.keep,
+        "shuffle_dataset": False,  # rows.py has drawn the order already
+        "remove_unused_columns": False,
+        "report_to": ["tensorboard"] if run.tensorboard else [],
+        "use_cpu": run.device == "cpu",
+    }
+    if run.device == "cpu":
+        settings.setdefault("bf16", False)
+        settings.setdefault("gradient_checkpointing", False)
+        settings.setdefault("dataloader_pin_memory", False)
+    try:
+        return GRPOConfig(**settings)
+    except (TypeError, ValueError, ImportError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise UserError(f"[grpo] is refused by TRL: {said}") from error
+
+
+def lora_config(config: TrainingConfig) -> Any | None:
+    """Return peft's LoraConfig, None where all weights are trained."""
+    if config.lora is None:
+        return None
+    from peft import LoraConfig
+
+    wanted = config.lora
+    modules = wanted.target_modules
+    return LoraConfig(
+        r=wanted.r,
+        lora_alpha=wanted.alpha,
+        lora_dropout=wanted.dropout,
+        target_modules=modules if isinstance(modules, str) else list(modules),
+        task_type="CAUSAL_LM",
+    )

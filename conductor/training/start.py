@@ -1,0 +1,219 @@
+"""The order of a training: refuse, load, warm start, GRPO, validate, keep.
+
+Everything that can be refused is refused before a model is loaded and before a worker is asked.
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+import shutil
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from conductor.training.about import describe_checkpoint
+from conductor.training.checks import memory_said, refuse_unready_machine
+from conductor.training.folder import (
+    BEST,
+    LAST,
+    METRICS,
+    PLANS,
+    START,
+    append_line,
+    is_main,
+    newest_checkpoint,
+    prepare,
+    read_lines,
+    rewind,
+)
+from conductor.training.job import Training, open_box, refuse_gullible_graders
+from conductor.training.rewarding import Rewards, rewards
+from conductor.training.settings import batches, grpo_config, lora_config
+from harness.errors import PodiumError, UserError
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A training with its folder, its rewards and the checkpoint that it goes on from."""
+
+    training: Training
+    out: Path
+    rewards: Rewards
+    newest: Path | None
+
+
+def train(training: Training, say: Say) -> str:
+    """Train and return one sentence about how it ended; UserError before anything is spent."""
+    config = training.config
+    refuse_unready_machine(config)
+    batches(config)
+    grpo_config(config, training.request.out)
+    with open_box(training) as box:
+        anyio.run(refuse_gullible_graders, training, box and box.box)
+        out = prepare(training)
+        newest = newest_checkpoint(out) if training.request.resume else None
+        made = rewards(training, box and box.box, out)
+        with memory_said():
+            return _run(Ready(training, out, made, newest), say)
+
+
+def _run(ready: Ready, say: Say) -> str:
+    """Load, warm up and train."""
+    import torch
+    from transformers import set_seed
+
+    config = ready.training.config
+    if config.run.device == "cpu":
+        torch.set_num_threads(config.run.threads)
+    set_seed(config.run.seed)
+    model, tokenizer = _loaded(ready, say)
+    trainer = _trainer(ready, model, tokenizer, say)
+    stepping = trainer.stepping
+    lines = _history(ready)
+    from conductor.training.stepping import state_of
+
+    stepping.state = state_of(lines)
+    if not lines and ready.newest is None:
+        first = {"step": 0, "validation": stepping.validate(0)}
+        if is_main():
+            append_line(ready.out / METRICS, first)
+        trainer.say_step(first)
+    with _stopping(stepping.state, say):
+        try:
+            trainer.train(resume_from_checkpoint=str(ready.newest) if ready.newest else None)
+        except PodiumError as error:
+            where = newest_checkpoint(ready.out)
+            kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
+            raise type(error)(f"{error} Training stopped; {kept}, and --resume goes on.") from None
+    return _finish(ready, trainer)
+
+
+def _history(ready: Ready) -> list[dict[str, Any]]:
+    """Return the lines of the steps that were made, without those that are made again."""
+    if not is_main():
+        return read_lines(ready.out / METRICS)
+    step = int(ready.newest.name.rpartition("-")[2]) if ready.newest else -1
+    rewind(ready.out / PLANS, step)
+    return rewind(ready.out / METRICS, step)
+
+
+def _loaded(ready: Ready, say: Say) -> tuple[Any, Any]:
+    """Return the model and tokenizer that GRPO begins with, made once and kept in start/."""
+    config, start = ready.training.config, ready.out / START
+    if (start / "config.json").is_file():
+        return load(str(start), config)
+    if config.model.path and config.warm_start.kind == "none":
+        return load(config.model.path, config)
+    training = ready.training
+    shown = [training.asking.shown(row) for row in _every_row(training)]
+    if config.model.from_scratch:
+        from conductor.training.scratch_model import build
+
+        model, tokenizer = build(config, shown)
+    else:
+        model, tokenizer = load(config.model.path, config)
+    if config.warm_start.kind != "none":
+        from conductor.training.warm_start import warm_start
+
+        say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
+        warm_start(config, model, tokenizer, shown, ready.out)
+    if is_main():
+        _save(training, model, tokenizer, start)
+    return model, tokenizer
+
+
+def _every_row(training: Training) -> list[Any]:
+    """Return each train question a few times, with other workers where those are drawn."""
+    count = sum(len(exam.questions) for exam in training.exams.values())
+    times = 1 if training.config.pool.order == "fixed" and not training.config.pool.shown else 8
+    even = training.config.model_copy(
+        update={"suites": training.config.suites.model_copy(update={"weights": {}})}
+    )
+    return replace(training, config=even).rows(count * times)
+
+
+def load(path: str, config: Any) -> tuple[Any, Any]:
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    auto: Any = AutoModelForCausalLM
+    tokens: Any = AutoTokenizer
+    given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
+    if "dtype" not in given:
+        given["dtype"] = "float32" if config.run.device == "cpu" else "bfloat16"
+    try:
+        return auto.from_pretrained(path, **given), tokens.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error
+
+
+def _save(training: Training, model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write a model whole or not at all."""
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    model.save_pretrained(part)
+    tokenizer.save_pretrained(part)
+    describe_checkpoint(training, part, 0, None)
+    part.rename(folder)
+
+
+def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
+    """Return TRL's trainer on our rows and reward."""
+    from conductor.training.generating import Validator
+    from conductor.training.grpo import Conducting, data_set
+    from conductor.training.stepping import Stepping
+    from harness.rewards.for_trl import TrlReward
+
+    training, config = ready.training, ready.training.config
+    args = grpo_config(config, ready.out)
+    rows = training.validation_rows()
+    validator = Validator(training, ready.rewards.validation, rows, args.max_completion_length)
+    return Conducting(
+        Stepping(training, ready.rewards, validator, say),
+        model=model,
+        processing_class=tokenizer,
+        args=args,
+        reward_funcs=TrlReward(ready.rewards.training),
+        train_dataset=data_set(training.rows(batches(config)["rows"]), training.asking),
+        peft_config=lora_config(config),
+    )
+
+
+def _finish(ready: Ready, trainer: Any) -> str:
+    """Keep the newest model, and return how it ended."""
+    state, step = trainer.stepping.state, trainer.state.global_step
+    last = ready.out / LAST
+    trainer.save_model(str(last))
+    if is_main():
+        describe_checkpoint(ready.training, last, step, None)
+    why = state.ended or "all steps are made"
+    best = "unknown" if state.best is None else f"{state.best:.3f} at step {state.best_step}"
+    again = "; --resume goes on" if state.ended.startswith("stopped") else ""
+    return f"Step {step}: {why}. Best validation {best}, in {ready.out / BEST}{again}."
+
+
+@contextmanager
+def _stopping(state: Any, say: Say) -> Generator[None]:
+    """End after the running step at the first Ctrl-C or SIGTERM, at once at the second Ctrl-C."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: Any) -> None:
+        if state.asked_to_stop and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        state.asked_to_stop = True
+        say("Stopping after this step, with a checkpoint; once more ends at once.")
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

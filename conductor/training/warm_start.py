@@ -1,0 +1,62 @@
+"""The warm start: supervised steps on random valid plans, before any reward.
+
+Minimal: plain cross-entropy on the plan's tokens, AdamW with a cosine.
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from conductor.training.config import TrainingConfig
+from conductor.training.corpus import plan_text
+from conductor.training.rows import Shown
+
+
+def warm_start(
+    config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[Shown], folder: Path
+) -> None:
+    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl."""
+    import torch
+
+    start, rng = config.warm_start, Random(config.run.seed)
+    optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate)
+    model.train()
+    for step in range(start.steps):
+        for group in optimiser.param_groups:
+            group["lr"] = start.learning_rate * 0.5 * (1 + math.cos(math.pi * step / start.steps))
+        loss = model(**_batch(tokenizer, rng.choices(rows, k=start.batch), step)).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        if step % 20 == 0 or step + 1 == start.steps:
+            with (folder / "warm_start.jsonl").open("a") as file:
+                file.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
+
+
+def _batch(tokenizer: Any, rows: Sequence[Shown], step: int) -> dict[str, Any]:
+    """Return padded ids, mask and labels; a prompt's tokens have no label."""
+    import torch
+
+    end = tokenizer.eos_token_id
+    pairs = [
+        (
+            tokenizer.encode(one.prompt, add_special_tokens=False),
+            [*tokenizer.encode(plan_text(one, step), add_special_tokens=False), end],
+        )
+        for one in rows
+    ]
+    width = max(len(prompt) + len(plan) for prompt, plan in pairs)
+    ids = [[*p, *c, *[tokenizer.pad_token_id] * (width - len(p) - len(c))] for p, c in pairs]
+    labels = [[*[-100] * len(p), *c, *[-100] * (width - len(p) - len(c))] for p, c in pairs]
+    mask = [[1] * (len(p) + len(c)) + [0] * (width - len(p) - len(c)) for p, c in pairs]
+    return {
+        "input_ids": torch.tensor(ids),
+        "labels": torch.tensor(labels),
+        "attention_mask": torch.tensor(mask),
+    }

@@ -1,0 +1,110 @@
+"""Between the trainer and the reward: what a step's plans came to, counted as they pass.
+
+The values go on unchanged. Here is what the log of a step is made from: statuses, steps and workers
+of the plans, dollars, seconds; and equal plans of one group are carried out once, where asked.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Scores, Status
+from harness.workflow import Workflow
+
+ReadPlan = Callable[[RewardItem], Workflow | None]
+"""An item's workflow, None where its text is none."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """The items of one step with what they came to."""
+
+    items: list[RewardItem] = field(default_factory=list[RewardItem])
+    outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
+    seconds: float = 0.0
+
+
+class Watching:
+    """A reward that remembers what passed since it was last asked; it scores as the other does."""
+
+    def __init__(self, scores: Scores, deduplicate: bool = False) -> None:
+        """Watch a reward."""
+        self._scores, self._deduplicate = scores, deduplicate
+        self.seen = Seen()
+
+    async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Return one outcome per item, in order."""
+        started = monotonic()
+        outcomes = await (self._once(items) if self._deduplicate else self._scores.score(items))
+        self.seen.items.extend(items)
+        self.seen.outcomes.extend(outcomes)
+        self.seen.seconds += monotonic() - started
+        return outcomes
+
+    async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Score each different item once; what it cost is said once."""
+        keys = [replace(item, replicate=0) for item in items]
+        different = list(dict.fromkeys(keys))
+        known = dict(zip(different, await self._scores.score(different), strict=True))
+        outcomes: list[RewardOutcome] = []
+        for key in keys:
+            outcome = known[key]
+            outcomes.append(outcome)
+            if not outcome.shared:
+                free = replace(outcome, shared=True, calls=0, usd=_nothing(outcome))
+                known[key] = free
+        return outcomes
+
+    def take(self) -> Seen:
+        """Return what passed since the last time, and forget it."""
+        taken, self.seen = self.seen, Seen()
+        return taken
+
+
+def _nothing(outcome: RewardOutcome):  # noqa: ANN202 - Decimal or None, as the outcome has it
+    return None if outcome.usd is None else outcome.usd * 0
+
+
+def summary(seen: Seen, read: ReadPlan) -> dict[str, float | None]:
+    """Return what a step's plans came to: means over its items, shares of workers over steps."""
+    n = len(seen.items) or 1
+    statuses = Counter(outcome.status for outcome in seen.outcomes)
+    parsed = [plan for plan in map(read, seen.items) if plan is not None]
+    values = [one.value for one in seen.outcomes if one.value is not None]
+    right = [one.components.get("correct") for one in seen.outcomes if one.value is not None]
+    return {
+        "reward": mean(values),
+        "correct": mean([one for one in right if one is not None]),
+        "parsed": len(parsed) / n,
+        "steps": mean([float(len(plan.steps)) for plan in parsed]),
+        "depth": mean([float(max(plan.depths())) for plan in parsed]),
+        "calls": sum(one.calls for one in seen.outcomes) / n,
+        "usd": _dollars(seen.outcomes),
+        "masked": 1 - sum(statuses[status] for status in VALUED) / n,
+        **{f"status/{status.value}": statuses[status] / n for status in Status},
+        "different": len({replace(item, replicate=0) for item in seen.items}) / n,
+        "reward_seconds": round(seen.seconds, 3),
+    }
+
+
+def worker_shares(seen: Seen, read: ReadPlan) -> dict[str, float]:
+    """Return each worker's share of the steps of the plans that could be read."""
+    count = Counter(step.worker for plan in map(read, seen.items) if plan for step in plan.steps)
+    total = sum(count.values()) or 1
+    return {name: count[name] / total for name in sorted(count)}
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean, None of nothing.
+
+    >>> mean([]), mean([1.0, 2.0])
+    (None, 1.5)
+    """
+    return sum(values) / len(values) if values else None
+
+
+def _dollars(outcomes: Sequence[RewardOutcome]) -> float | None:
+    """Return the sum, None as soon as one is unknown."""
+    known = [outcome.usd for outcome in outcomes if outcome.usd is not None]
+    return float(sum(known)) if len(known) == len(outcomes) else None

@@ -1,0 +1,54 @@
+"""The command that trains a conductor; torch is imported when a training begins."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.cli.parts import catalogue, controls
+from harness.errors import UserError
+
+
+def train_command(args: argparse.Namespace) -> int:
+    """Train a conductor by reward, say what that would take, or draw how it went."""
+    from conductor.training.config import known_configs
+
+    if args.list:
+        print("\n".join(known_configs()))
+        return 0
+    if args.plot:
+        return _plot(args)
+    if args.config is None:
+        raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
+    training = _training(args)
+    if args.dry_run:
+        from conductor.training.estimate import estimate_text
+
+        print(estimate_text(training))
+        return 0
+    from conductor.training.start import train
+
+    print(train(training, say=partial(print, flush=True)))
+    return 0
+
+
+def _training(args: argparse.Namespace) -> Any:
+    """Return the training that the arguments name, found and checked."""
+    from conductor.training.config import read_config
+    from conductor.training.job import Parts, TrainRequest, found
+
+    settings = list(args.set)
+    if args.seed is not None:
+        settings.append(f"run.seed={args.seed}")
+    config = read_config(args.config, settings)
+    out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
+    request = TrainRequest(out=out, resume=args.resume, max_usd=args.max_usd)
+    return found(config, request, Parts(catalogue(), controls().bare))
+
+
+def _plot(args: argparse.Namespace) -> int:
+    from reports.learning_curve import draw_curves
+
+    path = draw_curves(args.plot, args.to or Path("curve.png"))
+    print(f"Written to {path}.")
+    return 0

@@ -1,0 +1,27 @@
+"""The arguments of `podium train`."""
+
+import argparse
+from pathlib import Path
+
+from harness.arguments import dollars
+
+
+def train_arguments(train: argparse.ArgumentParser) -> None:
+    """Add what `podium train` takes."""
+    add = train.add_argument
+    add("config", nargs="?", metavar="CONFIG", help="a shipped name or the path of a TOML file")
+    add("--out", type=Path, metavar="DIR", help="run folder (training/CONFIG-seed-N)")
+    add("--seed", type=int, metavar="N", help="run.seed (the config's)")
+    add("--dry-run", action="store_true", help="estimate memory, calls and dollars; train nothing")
+    add("--max-usd", type=dollars, metavar="X", help="stop with a checkpoint once this is spent")
+    add("--resume", action="store_true", help="go on from the newest checkpoint in --out")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="change a value of the config; repeat",
+    )
+    add("--plot", nargs="+", type=Path, metavar="DIR", help="draw the learning curves of runs")
+    add("--to", type=Path, metavar="FILE", help="where --plot draws (curve.png)")
+    add("--list", action="store_true", help="list the shipped configs")
