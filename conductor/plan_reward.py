@@ -1,8 +1,9 @@
 """Completions that are workflows, carried out for a reward: the reply is what the suite grades.
 
-`planned` makes an `Answerer` for `harness.rewards.core.Reward`: a completion is read as a conductor
-writes it, run on a pool as an evaluation runs it, and its last reply is the answer. Whose doing a
-failure is, is told apart here; what it is worth is said in core.py. The pool never sees a target.
+`planned` makes an `Answerer` for `harness.rewards.core.Reward`: a completion is read by the form of
+its conductor, run on a pool as an evaluation runs it, and its last reply is the answer. Whose doing
+a failure is, is told apart here; what it is worth is said in harness/rewards/values.py. The pool
+never sees a target. Not here: pace and replies that are paid already (asked_pool.py).
 """
 
 import asyncio
@@ -15,20 +16,26 @@ from weakref import finalize
 
 from inspect_ai.model import ChatMessage, Model
 
-from conductor.parse import parse
-from conductor.prompt import plan_request
-from harness.errors import SpendLimit, WorkerError
-from harness.execute import Budget, execute
+from conductor.asked_pool import AskedPool, Asking, identities
+from conductor.form import Form
+from conductor.pacing import Pace, Rates
+from conductor.paid_replies import PaidReplies
+from conductor.prompt import request
+from conductor.reading import read
+from conductor.recursion import Keep, join, read_again
+from harness.errors import SpendLimit, UserError, WorkerError
+from harness.execute import Begun, Budget, execute_more
 from harness.ledger.asking import TaskJournal, recording
 from harness.ledger.journal import Head, SampleRef
-from harness.pool import Pool, pool_models
+from harness.ledger.spending import Standing, standing
+from harness.pool import pool_models
 from harness.pool_file import PoolSpec
 from harness.prices import Book
-from harness.records import Question, Reply, Usage
-from harness.rewards.core import Answered
-from harness.rewards.items import RewardItem, Status
+from harness.records import Answer, Question, Reply, Usage
+from harness.rewards.answering import Answered
+from harness.rewards.items import RewardItem, Status, Work
 from harness.spend import Spend
-from harness.workflow import MAX_STEPS, Malformed, Sampling
+from harness.workflow import Malformed, Workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,76 +44,156 @@ class PlanSettings:
 
     budget: Budget = field(default_factory=Budget)
     """Of one workflow. A workflow that it stops is graded as it stands, as in an evaluation."""
-    max_steps: int = MAX_STEPS
+    form: Form = field(default_factory=Form)
+    """How a completion is read."""
     max_usd: Decimal | None = None
-    """Of all of them: a call that could pass it is not made, and its item has no value."""
+    """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
+    and its item has no value."""
     seed: int = 0
     """Of rehearsal workers."""
     time_scale: float = 0.0
     """Rehearsal latency is slept times this."""
     log_dir: Path | None = None
-    """Every call of a worker is written to a journal below it; None: nowhere."""
+    """Every call of a worker is written to a journal below it, and every reply of a question that
+    may be published to a file; None: nowhere."""
+    rates: Rates = field(default_factory=Rates)
+    secret: frozenset[str] = frozenset()
+    """Suites whose questions may not be published: their replies are kept in memory only."""
+    rank: int = 0
+    """Which process of a training this is."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What a first plan came to: where a later round begins."""
+
+    workflow: Workflow
+    answer: Answer
 
 
 def planned(spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> "Planned":
-    """Return the answerer that carries workflows out on the pool `spec`, priced by `book`."""
+    """Return the answerer that carries workflows out on the pool `spec`, priced by `book`.
+
+    UserError where what was spent before has no price, and dollars are limited.
+    """
     return Planned(spec, book, settings)
 
 
 class Planned:
-    """An `Answerer`; it pickles, without its models and with nothing spent."""
+    """An `Answerer`; it pickles, without its models, its replies and what it noted."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings) -> None:
         """Keep the pool; its models are made in the event loop that first asks them."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
-        self._spend = Spend(book, settings.max_usd)
         folder = settings.log_dir
-        self._journal = TaskJournal(folder, _head(spec, book)) if folder else None
+        limited = settings.max_usd is not None and folder is not None
+        before = standing(folder, book) if limited and folder else Standing()
+        self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
+        self._journal = TaskJournal(folder, _head(spec, book, settings)) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
+        paid = PaidReplies(folder, settings.rank)
+        self._asking = Asking(identities(spec, settings.seed), Pace(settings.rates), paid)
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
+        self._stopped = ""
+        self.firsts: dict[str, First] = {}
+        """By the id that items of later rounds name; whoever plans rounds adds to them."""
 
     def __reduce__(self) -> "tuple[type[Planned], tuple[PoolSpec, Book, PlanSettings]]":
         """Say how another process makes this answerer anew."""
         return Planned, self._arguments
 
+    @property
+    def stopped(self) -> str:
+        """Why no more calls are made, in one sentence; empty while there is money."""
+        return self._stopped
+
+    @property
+    def usd(self) -> Decimal:
+        """What has been spent, earlier sittings in the same folder included."""
+        return self._spend.gone
+
+    def check(self, item: RewardItem) -> None:
+        """Raise UserError for an item whose workers or first round are not there."""
+        strangers = [name for name in item.workers if name not in self._spec.names]
+        if strangers:
+            raise UserError(
+                f"Pool {self._spec.name!r} has no worker {strangers[0]!r} that a policy could be "
+                f"shown; it has: {', '.join(self._spec.names)}."
+            )
+        if item.first and item.first not in self.firsts:
+            raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
+
     async def __call__(self, item: RewardItem, question: Question) -> Answered:
         """Return the answer that the item's workflow comes to, or why there is none.
 
-        Tokens and dollars are those of the replies that came; a call that failed has reported none.
+        Tokens and dollars are those of the replies that came, paid now or before; a call that
+        failed has reported none.
         """
-        plan = parse(item.completion, self._spec.names, self._settings.max_steps)
+        plan = self.read(item)
         if isinstance(plan, Malformed):
-            return Answered(None, Status.INVALID_ACTION, reason=f"No workflow: {plan.reason}.")
+            said = f"No workflow: {plan.reason}."
+            return Answered(None, Status.INVALID_ACTION, reason=said, again=bool(item.first))
+        if isinstance(plan, Keep):
+            return Answered(self.firsts[item.first].answer.text, work=Work(()), again=True)
         pool = self._pool(item)
-        asked = SampleRef(item.question, item.epoch, secrets.token_hex(8))
         try:
-            with recording(self._journal, "training", asked):
-                answer = await execute(plan, question.sealed(), pool, self._settings.budget)
+            answer = await self._carried_out(item, plan, question, pool)
         except SpendLimit as error:
-            return _unanswered(Status.BUDGET, str(error), pool.replies)
+            self._stopped = str(error)
+            return _ended(item, plan, pool, (Status.BUDGET, str(error)))
         except WorkerError as error:
-            return _unanswered(Status.WORKER_ERROR, str(error), pool.replies)
+            return _ended(item, plan, pool, (Status.WORKER_ERROR, str(error)))
         last = answer.replies[-1] if answer.replies else None
         if last is not None and last.too_long:
             said = f"What it sent to {last.worker} does not fit that worker's context."
-            return _unanswered(Status.POLICY_FAULT, said, pool.replies)
-        return Answered(
-            answer.text,
-            usage=_usage(pool.replies),
-            usd=_usd(pool.replies),
-            calls=len(pool.replies),
-        )
+            return _ended(item, plan, pool, (Status.POLICY_FAULT, said))
+        return _ended(item, plan, pool, answer.text)
 
-    def _pool(self, item: RewardItem) -> "_NotingPool":
+    def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
+        """Return what an item's completion asks for, as its form and its round allow it."""
+        workers = item.workers or self._spec.names
+        reader = read_again if item.first else read
+        return reader(self._settings.form, item.completion, workers)
+
+    async def first_round(self, item: RewardItem, question: Question) -> First | None:
+        """Carry a first plan out, for a later round to go on; None for text that is no plan.
+
+        Raises WorkerError or SpendLimit; replies are paid for once, also if the plan is rewarded.
+        """
+        plan = self.read(item)
+        if not isinstance(plan, Workflow):
+            return None
+        pool = self._pool(item)
+        return First(plan, await self._carried_out(item, plan, question.sealed(), pool))
+
+    async def _carried_out(
+        self, item: RewardItem, plan: Workflow, question: Question, pool: AskedPool
+    ) -> Answer:
+        asked = SampleRef(item.question, item.epoch, secrets.token_hex(8))
+        begun = Begun(plan)
+        if item.first:
+            first = self.firsts[item.first]
+            whole = join(first.workflow, plan)
+            begun = Begun(whole, first.answer.replies, first.answer.depth)
+        with recording(self._journal, "training", asked):
+            return await execute_more(begun, question, pool, self._settings.budget)
+
+    def _pool(self, item: RewardItem) -> AskedPool:
         """Return a pool for one item.
 
         Its number is the item's epoch, as in an evaluation, plus its replicate: equal workflows of
         a group get replies of their own, and a recording of several epochs serves them.
         """
-        number = item.epoch + item.replicate
-        return _NotingPool(self._models(), self._spec, epoch=number, spend=self._spend)
+        return AskedPool(
+            self._models(),
+            self._spec,
+            epoch=item.epoch + item.replicate,
+            spend=self._spend,
+            asking=self._asking,
+            lasting=item.suite not in self._settings.secret,
+        )
 
     def _models(self) -> Mapping[str, Model]:
         """Return the models of the running event loop: a client serves the loop it was made in."""
@@ -118,42 +205,42 @@ class Planned:
 
 
 def shown_to_policy(
-    spec: PoolSpec, max_steps: int = MAX_STEPS
+    spec: PoolSpec, form: Form | None = None
 ) -> Callable[[Question], list[dict[str, str]]]:
     """Return what a policy is sent for a question, as chat messages: the conductor's own prompt."""
+    asked_by = form or Form()
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
-        request: list[ChatMessage] = plan_request(question.text, cards, max_steps)
-        return [{"role": turn.role, "content": turn.text} for turn in request]
+        turns: list[ChatMessage] = request(asked_by, question.text, cards)
+        return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     return shown
 
 
-@dataclass(slots=True)
-class _NotingPool(Pool):
-    """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
-
-    replies: list[Reply] = field(default_factory=list[Reply])
-
-    async def ask(
-        self,
-        worker: str,
-        messages: Sequence[ChatMessage],
-        step: str,
-        sampling: Sampling | None = None,
-    ) -> Reply:
-        reply = await Pool.ask(self, worker, messages, step, sampling)
-        self.replies.append(reply)
-        return reply
+def _head(spec: PoolSpec, book: Book, settings: PlanSettings) -> Head:
+    shown = not settings.secret
+    named = f"rewards of {spec.name}"
+    return Head("", "", named, spec.label, book.name, book.sha256, shown)
 
 
-def _head(spec: PoolSpec, book: Book) -> Head:
-    return Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
-
-
-def _unanswered(status: Status, reason: str, replies: Sequence[Reply]) -> Answered:
-    return Answered(None, status, _usage(replies), _usd(replies), len(replies), reason)
+def _ended(
+    item: RewardItem, plan: Workflow, pool: AskedPool, came_to: str | tuple[Status, str]
+) -> Answered:
+    """Return the answer that a workflow came to, or why there is none, with what was paid."""
+    text, (status, reason) = (
+        (came_to, (Status.SCORED, ""))
+        if isinstance(came_to, str)
+        else (
+            None,
+            came_to,
+        )
+    )
+    work = Work(tuple(step.worker for step in plan.steps), plan.as_json(), pool.cached)
+    replies = pool.replies
+    return Answered(
+        text, status, _usage(replies), _usd(replies), len(replies), reason, work, bool(item.first)
+    )
 
 
 def _usage(replies: Sequence[Reply]) -> Usage | None:

@@ -14,6 +14,7 @@ from scripted import SCRIPTS, Heard, script
 from serving import get, listening, post, service_of, train
 from toy import Toy
 
+from conductor.form import Form
 from conductor.plan_reward import PlanSettings, planned, shown_to_policy
 from conductor.policy import conductor_prompted
 from conductor.prompt import plan_request
@@ -127,7 +128,7 @@ def test_trainers_that_number_nothing_get_fresh_replies_too() -> None:
 
 def test_an_answerer_pickles_without_its_models() -> None:
     SCRIPTS["echo"] = lambda heard: "42"
-    answer = planned(spec_of(ada="scripted/echo"), BOOK, PlanSettings(max_steps=3))
+    answer = planned(spec_of(ada="scripted/echo"), BOOK, PlanSettings(form=Form(max_steps=3)))
     assert one_of(answer).value == 1.0
     again = pickle.loads(pickle.dumps(answer))
     assert one_of(again).value == 1.0

@@ -5,27 +5,46 @@
 None becomes NaN there, and such a row is left out of its group's mean. An exception ends training.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.rewards.items import RewardItem
-from harness.rewards.trainer import Made, Source, metrics, replicated, text_of
+from harness.rewards.batch import Prompt, columns_of, groups_of, plan_metrics
+from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.rewards.trainer import Made, Source, at_step, metrics, replicated, text_of
 
 if TYPE_CHECKING:
     from harness.rewards.core import Sat
 
 
+USUAL: Mapping[str, Any] = {"epoch": 1, "workers": (), "first": ""}
+"""What a data set's columns hold where it has none of them."""
+
+
 class TrlReward:
-    """Rewards completions by the columns `suite`, `question` and, where there is one, `epoch`.
+    """Rewards completions by the columns `suite`, `question` and, where there are, the others.
 
     Given a function that makes the reward, it can be pickled; that is then made where it is used.
+    Where the money is spent in a step, all of that step has no value: half a step teaches whatever
+    came first. Who trains looks at `stopped`, or ends with TooManyMasked.
     """
 
-    def __init__(self, scores: Source, name: str = "podium") -> None:
-        """Keep the reward, or the function that makes it; `name` is what TRL logs it under."""
+    def __init__(
+        self, scores: Source, name: str = "podium", names: Sequence[str] = (), *, again: bool = True
+    ) -> None:
+        """Keep the reward, or the function that makes it.
+
+        `name` is what TRL logs it under, `names` are the pool's workers, for their shares. With
+        `again`, equal completions of a step are carried out anew, each with replies of its own;
+        without, they share what the first one came to.
+        """
         self.__name__ = name
         self._made = Made(scores)
+        self._names, self._again = tuple(names), again
+        self.stopped = ""
+        """Why nothing is scored any more: the money is spent. Empty while it is not."""
+        self.constant: tuple[Prompt, ...] = ()
+        """The prompts of the latest batch whose completions all had one value, or none."""
 
     async def __call__(
         self,
@@ -38,14 +57,33 @@ class TrlReward:
         **columns: Any,
     ) -> list[float | None]:
         """Return one value per completion, None where there is none."""
-        outcomes = await self._made().score(_items(completions, columns))
+        items = self._items(completions, columns)
+        outcomes = await self._scored(items)
+        groups = groups_of(items, outcomes)
+        self.constant = tuple(group.prompt for group in groups if group.constant)
         if log_extra:
-            log_extra(f"{self.__name__}_status", [outcome.status.value for outcome in outcomes])
-            log_extra(f"{self.__name__}_reason", [outcome.reason for outcome in outcomes])
+            for key, column in columns_of(outcomes).items():
+                log_extra(f"{self.__name__}_{key}", column)
         if log_metric:
-            for key, value in metrics(outcomes).items():
+            shares = plan_metrics(items, outcomes, self._names)
+            for key, value in {**metrics(outcomes), **shares}.items():
                 log_metric(f"{self.__name__}/{key}", value)
-        return [outcome.value for outcome in outcomes]
+        over = next((one for one in outcomes if one.status is Status.BUDGET), None)
+        self.stopped = over.reason if over else ""
+        return [None if over else outcome.value for outcome in outcomes]
+
+    async def _scored(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Score every different item once; equal ones are numbered, or share an outcome."""
+        different = list(dict.fromkeys(items))
+        found = await self._made().score(different)
+        known = dict(zip(different, found, strict=True))
+        return [known[item] for item in items]
+
+    def _items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
+        items = _items(completions, columns)
+        numbered = replicated(items) if self._again else items
+        state = columns.get("trainer_state")
+        return at_step(numbered, getattr(state, "global_step", 0))
 
 
 def rows(exam: "Sat", *, chat: bool = True) -> list[dict[str, Any]]:
@@ -64,6 +102,10 @@ def _items(completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardIt
     missing = [name for name in ("suite", "question") if name not in columns]
     if missing:
         raise UserError(f"The data set has no column {missing[0]!r}: make its rows with rows().")
-    epochs = columns.get("epoch") or [1] * len(completions)
-    named = zip(columns["suite"], columns["question"], completions, epochs, strict=True)
-    return replicated([RewardItem(s, q, text_of(said), epoch) for s, q, said, epoch in named])
+    n = len(completions)
+    given = (columns["suite"], columns["question"], completions)
+    others = (columns.get(name) or [usual] * n for name, usual in USUAL.items())
+    return [
+        RewardItem(suite, question, text_of(said), epoch, workers=tuple(workers), first=first)
+        for suite, question, said, epoch, workers, first in zip(*given, *others, strict=True)
+    ]

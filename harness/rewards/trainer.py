@@ -5,6 +5,7 @@ podium may be no more than a folder on the path, and its rewards come from a ser
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
@@ -89,6 +90,23 @@ def replicated(items: Sequence[RewardItem]) -> list[RewardItem]:
         numbered.append(replace(item, replicate=seen[item]) if seen[item] else item)
         seen[item] += 1
     return numbered
+
+
+EQUAL = 1 << 12
+"""Equal completions of one step and process that can be told apart."""
+RANKS = 1 << 10
+"""Processes of one training that can be."""
+
+
+def at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
+    """Number items by training step and process too: a plan sampled again later is a draw anew.
+
+    The first one of step 0 in the first process keeps the number 0, as in an evaluation. The
+    process is `RANK` of the environment, which launchers set.
+    """
+    rank = int(os.environ.get("RANK", "0"))
+    begins = (step * RANKS + rank % RANKS) * EQUAL
+    return [replace(item, replicate=begins + item.replicate) for item in items]
 
 
 def metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:

@@ -1,0 +1,150 @@
+"""Replies that were paid for in a training, kept so that a resumed one pays nothing twice.
+
+A reply is known by the worker as its pool has it, the whole request, the step's own sampling and
+the replicate. The replicate names the training step and which of its equal plans asked, so sampling
+stays sampling: only the very same draw is read back. One SQLite file per process, in the run's
+folder, written through as replies come: kill -9 loses no reply that had come. Questions that may
+not be published are in no file: their replies are kept in memory. Not here: what is billed
+(harness/ledger), which a kept reply never is.
+"""
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from weakref import finalize
+
+import anyio
+from anyio.lowlevel import RunVar
+
+from harness.errors import UserError
+from harness.records import Reply, Usage
+
+FOLDER = "paid-replies"
+"""Below the folder of a training."""
+
+REMEMBERED = 1 << 14
+"""Replies kept in memory where no file keeps them, the latest ones."""
+
+Ask = Callable[[], Awaitable[Reply]]
+
+
+def key_of(*parts: object) -> bytes:
+    """Return the digest by which a reply is known; parts are plain JSON values."""
+    said = json.dumps(parts, ensure_ascii=True, sort_keys=True, default=str)
+    return hashlib.sha256(said.encode()).digest()
+
+
+@dataclass(slots=True, weakref_slot=True)
+class PaidReplies:
+    """The replies of one process; `folder` None keeps them in memory alone."""
+
+    folder: Path | None = None
+    rank: int = 0
+    """Which process of a training this is: each has a file of its own."""
+    _file: sqlite3.Connection | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _known: OrderedDict[bytes, Reply] = field(default_factory=OrderedDict[bytes, Reply])
+    _under_way: RunVar[dict[bytes, anyio.Event]] = field(
+        default_factory=lambda: RunVar[dict[bytes, anyio.Event]]("podium replies under way")
+    )
+
+    async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
+        """Return a reply and whether it was known; `ask` is called once for equal keys.
+
+        `lasting` says whether it may be written to a file. What `ask` raises is raised, and keeps
+        nothing: whoever waits for the same reply then asks anew.
+        """
+        while (known := self._read(key, lasting)) is None:
+            under_way = self._here()
+            if key not in under_way:
+                return await self._asked(key, ask, lasting), False
+            await under_way[key].wait()
+        return known, True
+
+    async def _asked(self, key: bytes, ask: Ask, lasting: bool) -> Reply:
+        under_way = self._here()
+        under_way[key] = told = anyio.Event()
+        try:
+            reply = await ask()
+            self._write(key, reply, lasting)
+        finally:
+            del under_way[key]
+            told.set()
+        return reply
+
+    def _here(self) -> dict[bytes, anyio.Event]:
+        under_way = self._under_way.get(None)
+        if under_way is None:
+            under_way = dict[bytes, anyio.Event]()
+            self._under_way.set(under_way)
+        return under_way
+
+    def _read(self, key: bytes, lasting: bool) -> Reply | None:
+        with self._lock:
+            if self.folder is None or not lasting:
+                return self._known.get(key)
+            found = self._open(self.folder).execute(
+                "SELECT reply FROM replies WHERE key = ?", (key,)
+            )
+            row = found.fetchone()
+        return None if row is None else _from_json(row[0])
+
+    def _write(self, key: bytes, reply: Reply, lasting: bool) -> None:
+        with self._lock:
+            if self.folder is None or not lasting:
+                self._known[key] = reply
+                if len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+                return
+            insert = "INSERT OR IGNORE INTO replies VALUES (?, ?)"
+            self._open(self.folder).execute(insert, (key, _as_json(reply)))
+
+    def _open(self, folder: Path) -> sqlite3.Connection:
+        """Return this process's file, opened when it is first wanted; the caller holds the lock."""
+        if self._file is None:
+            (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+            self._file = _opened(folder / FOLDER / f"rank-{self.rank}.sqlite")
+            finalize(self, self._file.close)
+        return self._file
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a file for this process alone; UserError where another has it, or it is damaged.
+
+    A reply is with the system when it is written: only a machine that goes down can lose the last.
+    """
+    file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    try:
+        for order in (
+            "PRAGMA locking_mode = EXCLUSIVE",
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = OFF",
+            "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID",
+            "BEGIN EXCLUSIVE",
+            "COMMIT",
+        ):
+            file.execute(order)
+    except sqlite3.DatabaseError as error:
+        file.close()
+        busy = "locked" in str(error) or "busy" in str(error)
+        why = "another training has it open" if busy else "it is damaged: move it away"
+        raise UserError(f"The replies in {path} cannot be read: {why}.") from None
+    return file
+
+
+def _as_json(reply: Reply) -> str:
+    usage = None if reply.usage is None else asdict(reply.usage)
+    usd = None if reply.usd is None else str(reply.usd)
+    return json.dumps([reply.worker, reply.text, usage, usd, reply.too_long])
+
+
+def _from_json(said: str) -> Reply:
+    worker, text, usage, usd, too_long = json.loads(said)
+    known = None if usage is None else Usage(**usage)
+    return Reply(worker, text, known, None if usd is None else Decimal(usd), too_long)
