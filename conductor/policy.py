@@ -1,86 +1,69 @@
-"""The prompted conductor: ask a model for a plan, retry once if it cannot be read, run the plan.
+"""A model as conductor: ask it for a plan, run it, and perhaps ask again.
 
-Conductor calls are calls of the role `conductor`: they are billed, retries included, and never
-count as steps. A plan that stays malformed is the model's failure, so it is graded, and wrong. Not
-here: training (the trained system is `conductor`) and further rounds.
+The one place where a conductor meets a pool: prompted, trained and recursive systems are calls of
+`conductor_system`. Conductor calls are calls of the role `conductor`: they are billed, retries
+included, and never count as steps. A plan that stays malformed is the model's failure, so it is
+graded, and wrong. Not here: what is said and how it is read (prompt.py, reading.py, recursion.py),
+and the prompted systems by name (prompted.py).
 """
 
 from dataclasses import replace
 
-from inspect_ai.model import ChatMessage
-from inspect_ai.solver import Solver, solver
-
+from conductor.adaptive import WHOLE, Shown, checked, shown_workers
+from conductor.asking import Seat, ask_for_plan
 from conductor.form import Form
-from conductor.prompt import prompts, request, retry_request
-from conductor.reading import read
+from conductor.prompt import request
+from conductor.recursion import Rounds
+from conductor.rounds import Work, further_rounds
 from harness.errors import UserError
-from harness.execute import execute
 from harness.pool import Pool
-from harness.records import CONDUCTOR, Answer, Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, malformed
-from harness.workflow import MAX_STEPS, Malformed, Workflow
+from harness.records import Answer, Question
+from harness.system import System, malformed
+from harness.workflow import Malformed, Workflow
 
-CONDUCTOR_PROMPTED = Manifest(
-    name="conductor-prompted",
-    solver="conductor/conductor_prompted",
-    summary="A prompted model writes a workflow for each question; the workers carry it out.",
-    source="Conductor, arXiv 2512.04388 (prompted, not trained)",
-    calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
-    expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
-    prompts=prompts(Form()),
-    needs=frozenset({"conductor"}),
-    deviations=(
-        "the prompt has the paper's structure in our own words, with our own examples",
-        "models are shown with their role cards unless cards=false (the paper hides them)",
-        "one retry that shows why a plan could not be read",
-        "access may name single steps, not only none and all",
-    ),
-)
-
-CONDUCTOR_BEST_SINGLE = Manifest(
-    name="conductor-best-single",
-    solver="conductor/conductor_best_single",
-    summary="The conductor's plan, with every step sent to the best single worker.",
-    source="Conductor, arXiv 2512.04388, Table 10 (control)",
-    calls=CONDUCTOR_PROMPTED.calls,
-    group="controls",
-    expected=CONDUCTOR_PROMPTED.expected,
-    prompts=CONDUCTOR_PROMPTED.prompts,
-    needs=frozenset({"conductor", "train"}),
-    on_best=True,
-    deviations=(
-        *CONDUCTOR_PROMPTED.deviations,
-        "the conductor does not know that one worker does all of it; its calls are billed",
-    ),
-)
+FIRST_ONLY = Rounds(further=0)
 
 
 def conductor_system(
+    form: Form | None = None,
     *,
-    cards: bool = True,
     retries: int = 1,
-    max_steps: int = MAX_STEPS,
-    worker: str | None = None,
+    shown: Shown = WHOLE,
+    rounds: Rounds = FIRST_ONLY,
 ) -> System:
-    """Return the system in which the pool's conductor plans, in at most `max_steps` steps.
+    """Return the system in which the pool's conductor plans, asked and read as the form says.
 
-    With `worker`, that one does every step, whoever the plan names.
+    It is shown the workers that `shown` draws for each question, and asked again as `rounds` say.
     """
-    if retries < 0 or max_steps < 1:
+    form = form or Form()
+    if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
-    form = Form(cards=cards, max_steps=max_steps, worker=worker or "")
-
     async def answer(question: Question, pool: Pool) -> Answer:
-        shown = [pool.card(worker) if cards else "" for worker in pool.workers]
-        chat = request(form, question.text, shown)
-        plan = await ask_for_plan(form, chat, pool, retries)
+        _refuse_impossible(form, shown, pool)
+        workers = shown_workers(pool.workers, question.id, shown)
+        chat = request(form, question.text, [pool.card(worker) for worker in workers])
+        work = Work(Seat(form, pool, workers, retries), question, rounds)
+        planned = await ask_for_plan(work.seat, chat)
+        work.heard(planned)
+        plan = planned.reading.plan
         if isinstance(plan, Malformed):
-            return malformed(plan)
-        return await execute(plan, question, pool)
+            work.answer = malformed(plan)
+        else:
+            await work.carry_out(plan)
+            await further_rounds(work, chat, planned.said)
+        drawn = {} if shown.whole else {"shown": list(workers)}
+        return replace(work.answer, noted={**work.noted(), **drawn})
 
     return answer
+
+
+def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:
+    """Raise UserError, before the conductor is asked, for workers that the pool lacks."""
+    checked(shown, len(pool.workers))
+    if form.worker and form.worker not in pool.workers:
+        known = ", ".join(pool.workers)
+        raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
 
 
 def by_one(plan: Workflow, worker: str) -> Workflow:
@@ -88,46 +71,7 @@ def by_one(plan: Workflow, worker: str) -> Workflow:
     return Workflow(tuple(replace(step, worker=worker) for step in plan.steps))
 
 
-async def ask_for_plan(
-    form: Form, request: list[ChatMessage], pool: Pool, retries: int
-) -> Workflow | Malformed:
-    """Return the conductor's plan, or why its last attempt could not be read."""
-    if CONDUCTOR not in pool.models:
-        raise UserError(
-            "This pool has no conductor: add a [conductor] table to the pool file, or name one "
-            "with --model-role conductor=PROVIDER/MODEL."
-        )
-    chat, retried = list(request), 0
-    while True:
-        step = f"{CONDUCTOR}: plan, retry {retried}" if retried else f"{CONDUCTOR}: plan"
-        reply = await pool.ask(CONDUCTOR, chat, step=step)
-        plan = read(form, reply.text, pool.workers)
-        if isinstance(plan, Workflow) or retried == retries:
-            return plan
-        chat += retry_request(form, reply.text, plan)
-        retried += 1
+def __getattr__(name: str) -> object:  # until every caller knows prompted.py
+    from conductor import prompted
 
-
-@solver
-def conductor_prompted(
-    pool: str | None = None,
-    cards: bool = True,
-    retries: int = 1,
-    max_steps: int = MAX_STEPS,
-) -> Solver:
-    """Let the `conductor` role plan each question; `cards` shows what each worker is good at."""
-    system = conductor_system(cards=cards, retries=retries, max_steps=max_steps)
-    return as_solver(system, pool)
-
-
-@solver
-def conductor_best_single(
-    worker: str,
-    pool: str | None = None,
-    cards: bool = True,
-    retries: int = 1,
-    max_steps: int = MAX_STEPS,
-) -> Solver:
-    """Let the `conductor` role plan each question, and `worker` do all of the plan."""
-    system = conductor_system(cards=cards, retries=retries, max_steps=max_steps, worker=worker)
-    return as_solver(system, pool)
+    return getattr(prompted, name)

@@ -15,8 +15,9 @@ import conductor
 from conductor import _registry
 from conductor.form import Form
 from conductor.parse import parse
-from conductor.policy import conductor_prompted, conductor_system
+from conductor.policy import conductor_system
 from conductor.prompt import examples, instructions, plan_request
+from conductor.prompted import conductor_prompted
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.pool_file import PoolSpec, WorkerSpec
@@ -75,7 +76,7 @@ def test_a_conductor_sees_role_cards_unless_they_are_hidden() -> None:
     rig = scripted_pool(abacus="4", sage="4", conductor=SOLVE)
     for shown in (True, False):
         pool = Pool(models=rig.pool.models, spec=spec)
-        anyio.run(conductor_system(cards=shown), SUM, pool)
+        anyio.run(conductor_system(Form(cards=shown)), SUM, pool)
     with_cards, without = [heard.last for heard in rig.heard if heard.worker == "conductor"]
     assert with_cards.endswith("Model 0: does sums\nModel 1")
     assert without.endswith("Model 0\nModel 1")
@@ -108,7 +109,7 @@ def test_a_pool_without_a_conductor_is_refused_with_the_fix() -> None:
     with pytest.raises(UserError, match=r"\[conductor\] table .* --model-role conductor="):
         anyio.run(conductor_system(), SUM, rig.pool)
     with pytest.raises(UserError, match="at least 1"):
-        conductor_system(max_steps=0)
+        conductor_system(Form(max_steps=0))
 
 
 def test_two_attempts_are_different_requests() -> None:
