@@ -7,7 +7,7 @@ Rows carry ids only; texts are looked up in memory. Not here: what a plan is wor
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -55,6 +55,8 @@ class Study:
     declared: Declared
     teaches: Matrix
     validates: Matrix
+    public: tuple[str, ...] = field(default=(), repr=False)
+    """Where its own texts must not be published: others, for a tokenizer to be trained on."""
 
     @property
     def publishable(self) -> bool:
@@ -84,7 +86,7 @@ class About(BaseModel):
     """Of the training."""
 
 
-def study_of(declared: Declared, may_teach: Matrix) -> Study:
+def study_of(declared: Declared, may_teach: Matrix, public: Sequence[str] = ()) -> Study:
     """Return the study of the questions that may teach; UserError when they are too few to split.
 
     The checkpoint is picked on the latest of them where all have a date, as the judged are later
@@ -105,7 +107,8 @@ def study_of(declared: Declared, may_teach: Matrix) -> Study:
     teaches = sorted(at for group in groups for at in group)
     if not teaches:
         raise UserError(f"{may_teach.name}: too few questions may teach to train on.")
-    return Study(declared, may_teach.rows(teaches), may_teach.rows(sorted(picks)))
+    parts = may_teach.rows(teaches), may_teach.rows(sorted(picks))
+    return Study(declared, *parts, public=tuple(public))
 
 
 def _grouped(asked: Sequence[Asked], seed: int) -> list[list[int]]:

@@ -25,8 +25,16 @@ def route_arguments(route: argparse.ArgumentParser) -> None:
     route.add_argument(
         "--split",
         metavar="HOW",
-        help="date:0.3, folds:5, folds:5:group or declared (declared where the source declares "
-        "one, else folds:5)",
+        help="date:0.3, share:0.5, folds:5, folds:5:group or declared (declared where the source "
+        "declares one, else folds:5)",
+    )
+    route.add_argument(
+        "--conductor",
+        nargs="+",
+        type=Path,
+        action="extend",
+        metavar="DIR",
+        help="checkpoints of a study of this source and split: a row each, and of their mean",
     )
     route.add_argument(
         "--drop-shared",

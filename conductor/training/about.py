@@ -8,6 +8,7 @@ from typing import Any
 from conductor.checkpoint import About, cards_digest, kept_digest, write_about
 from conductor.training.folder import code_revision, describe
 from conductor.training.job import Training
+from conductor.training.studied import as_study
 from harness.rewards.exams import question_digest
 
 CARD = """\
@@ -63,7 +64,10 @@ def describe_checkpoint(
     training: Training, folder: Path, step: int, validation: Mapping[str, Any] | None
 ) -> None:
     """Write podium.json and README.md into a checkpoint's folder."""
-    write_about(about(training, step), folder)
+    said = about(training, step)
+    if training.study:
+        said = as_study(said, training.study, training.config.form, folder)
+    write_about(said, folder)
     (folder / "README.md").write_text(card(training, step, validation))
 
 

@@ -172,10 +172,10 @@ class TrainingConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _study_has_its_own_workers(cls, data: Any) -> Any:
-        verdicts = data.get("verdicts") if isinstance(data, dict) else None
+        found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        verdicts = found.get("verdicts")
         if not isinstance(verdicts, dict):
-            return data
-        found = cast("dict[str, Any]", data)
+            return cast("Any", data)
         source = str(cast("dict[str, Any]", verdicts).get("source"))
         own = {"pool": {"name": "verdicts"}, "suites": {"names": [f"verdicts:{source}"]}}
         return {**own, **found}

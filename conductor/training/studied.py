@@ -32,7 +32,7 @@ class Studied:
 
 
 def studied(study: Study, form: Form) -> Studied:
-    """Return a study as pool and exams; UserError for a form that recorded verdicts cannot serve."""
+    """Return a study as pool and exams; UserError for a form that allows more than one step."""
     if form.max_steps != 1:
         raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
     teaches, validates = exams_of(study)
@@ -53,7 +53,7 @@ def verdict_rewards(
 
 
 def vocabulary(study: Study, asking: Asking) -> list[Shown]:
-    """Return prompts with public texts, for a tokenizer that may not hold words of the questions."""
+    """Return prompts with public texts, for a tokenizer that may hold no word of the questions."""
     if not study.public:
         raise UserError(
             f"{study.declared.source}: its texts must not be published, and there are no others "

@@ -20,11 +20,15 @@ def route_command(args: argparse.Namespace) -> int:
 
     if args.out:
         refuse_foreign_route(args.out)
-    matrix = _matrix(args)
+    matrix = whole_matrix(args.source, args.data)
     split = split_of(matrix, _how(args, matrix), args.seed, drop_shared=args.drop_shared)
     contest = _contest(args, matrix)
     _refuse_unsaveable(args, matrix, contest)
+    if args.conductor and len(split.folds) > 1:
+        raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
     routing = _routing(matrix, split, contest, judge(matrix, split, contest))
+    if args.conductor:
+        routing = _with_conductors(args, matrix, split, routing)
     print(route_text(routing))
     if args.save:
         print(_saved(args, matrix, split, contest))
@@ -45,7 +49,7 @@ def _list() -> int:
     return 0
 
 
-def _matrix(args: argparse.Namespace) -> Any:
+def whole_matrix(source: str, data: Path | None) -> Any:
     """Return the rows of a source on which every worker was graded, and say how many were not."""
     from dataclasses import replace
 
@@ -54,9 +58,9 @@ def _matrix(args: argparse.Namespace) -> Any:
     from suites.gpqa_diamond import GpqaDiamond
 
     def gpqa() -> Any:
-        return GpqaDiamond(data=args.data).load()
+        return GpqaDiamond(data=data).load()
 
-    found = read_matrix(args.source, Given(data_folder(args.data), gpqa=gpqa))
+    found = read_matrix(source, Given(data_folder(data), gpqa=gpqa))
     whole = found.whole()
     if len(found.workers) == 1:
         raise UserError(f"{found.name} has one worker, {found.workers[0]}: nobody to choose from.")
@@ -137,6 +141,22 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
         notes=(*split.notes, *judged.notes),
         clusters=tuple(groups[name] for name in judged.questions),
     )
+
+
+def _with_conductors(args: argparse.Namespace, matrix: Any, split: Any, routing: Any) -> Any:
+    """Return what was judged with the rows of trained conductors after those of the routers."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from baselines.judging.anchors import best_single
+    from harness.cli.studying import conductor_rows
+
+    (fold,) = split.folds
+    best = best_single(matrix.rows(fold.train))
+    rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
+    at = 1 + sum(one.kind == "router" for one in routing.systems)
+    return replace(routing, systems=(*routing.systems[:at], *rows, *routing.systems[at:]))
 
 
 def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, contest: Any) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.parts import catalogue, controls
+from harness.cli.studying import study_for
 from harness.errors import UserError
 
 
@@ -43,7 +44,7 @@ def _training(args: argparse.Namespace) -> Any:
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
     request = TrainRequest(out=out, resume=args.resume, max_usd=args.max_usd)
-    return found(config, request, Parts(catalogue(), controls().bare))
+    return found(config, request, Parts(catalogue(), controls().bare, study_for))
 
 
 def _plot(args: argparse.Namespace) -> int:
