@@ -4,17 +4,23 @@ Belongs here: what a conductor is shown, how its text becomes a workflow, and th
 it. Does not: running a workflow (harness/execute.py), exams (suites/), hand-written plans
 (baselines/). Nothing here imports torch but the training files.
 
-Reading order: `parse.py` (what a conductor may say), `prompt.py` (what it is told), `policy.py`
-(asking, one retry, running), `plan_reward.py` (what a plan is worth to a trainer).
+Reading order: `form.py` (how a conductor is asked and read), `prompt.py` (what it is told),
+`reading.py` (what it may say), `policy.py` (asking and running), `recursion.py` (later rounds),
+`plan_reward.py` (what a plan is worth to a trainer).
 """
 
 from collections.abc import Mapping
 
-from conductor import policy
+from conductor import prompted, seated
 from harness.system import Manifest
 
 SYSTEMS: Mapping[str, Manifest] = {
     manifest.name: manifest
-    for manifest in (policy.CONDUCTOR_PROMPTED, policy.CONDUCTOR_BEST_SINGLE)
+    for manifest in (
+        *seated.manifests(),
+        prompted.CONDUCTOR_PROMPTED,
+        prompted.CONDUCTOR_RECURSIVE,
+        prompted.CONDUCTOR_BEST_SINGLE,
+    )
 }
-"""By name as in tables; `conductor` is kept for the trained one."""
+"""By name as in tables: `conductor` is the trained one, then every further released checkpoint."""

@@ -1,5 +1,30 @@
-"""The solvers Inspect finds: `inspect eval suites/aime25 --solver conductor/conductor_prompted`."""
+"""What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints.
 
-from conductor.policy import conductor_best_single, conductor_prompted
+`inspect eval suites/aime25 --solver conductor/conductor_prompted`. Inspect imports this file in
+every process; a checkpoint's decoder is loaded when one of its models is first asked for.
+"""
 
-__all__ = ["conductor_best_single", "conductor_prompted"]
+from inspect_ai.model import ModelAPI, modelapi
+
+from conductor.prompted import (
+    conductor_best_single,
+    conductor_prompted,
+    conductor_recursive,
+)
+from conductor.seated import conductor
+
+__all__ = [
+    "conductor",
+    "conductor_best_single",
+    "conductor_prompted",
+    "conductor_recursive",
+    "embedded",
+]
+
+
+@modelapi(name="embedded")
+def embedded() -> type[ModelAPI]:
+    """Return the provider of checkpoints that run in this process (conductor/embedded)."""
+    from conductor.embedded.provider import EmbeddedAPI
+
+    return EmbeddedAPI

@@ -18,9 +18,10 @@ from harness.bridging.inspect_sandbox import sandbox_of
 from harness.declared import declared
 from harness.errors import UserError
 from harness.experiment import Entry, Experiment, task_name
-from harness.pool_file import PoolSpec
+from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.recordings import prompts_recorded
+from harness.seating import seated
 from harness.suite import Prompt, Split, Suite
 from harness.system import Manifest
 from harness.task import as_task
@@ -111,6 +112,12 @@ def runs_on_best(system: str, catalogue: Catalogue) -> bool:
     return catalogue.systems[manifest_key(system)].on_best
 
 
+def seat_of(system: str, catalogue: Catalogue) -> WorkerSpec | None:
+    """Return the conductor that a system brings along; None for systems that bring none."""
+    manifest = catalogue.systems[manifest_key(system)]
+    return manifest.seat(split_k(system)[1]) if manifest.seat else None
+
+
 def entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
     """Return the entry of one system on one suite."""
     manifest = catalogue.systems[manifest_key(system)]
@@ -130,7 +137,9 @@ def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "Fa
     manifest = catalogue.systems[manifest_key(row.system)]
     promised = declared(manifest, len(facts.spec.names), row.args)
     said = tuple(note for note in row.notes if note not in manifest.deviations)  # as older ones are
-    facts = replace(facts, box=box, notes=(*facts.notes, *_label_notes(manifest, facts.spec)))
+    spec = seated(facts.spec, seat_of(row.system, catalogue))
+    notes = (*facts.notes, *_label_notes(manifest, spec))
+    facts = replace(facts, box=box, spec=spec, notes=notes)
     return as_task(
         suite,
         split=facts.split,

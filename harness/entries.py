@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from harness.compose import BEST_SINGLE, ORACLE, SINGLE, entry, manifest_key, runs_on_best, split_k
+from harness.errors import UserError
 from harness.experiment import Entry, Experiment, open_experiment, task_name
 from harness.job import Job
 from harness.learning.learned import Learned, write_learned
@@ -18,6 +19,7 @@ from harness.records import EMPTY
 from harness.rewards.exams import question_digest
 from harness.selection import Taught, choose_on_train, lessons_of, single_entries
 from harness.suite import Suite
+from harness.task import pick
 
 AGGREGATOR = "aggregator"
 """The argument of mixtures that takes the best single worker where a run chooses one."""
@@ -62,6 +64,28 @@ def refuse_unlearnable(
             continue
         for system in new:
             refuse_untriable(Training(job, experiment, suite, system, lessons))
+
+
+def refuse_unfit(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> None:
+    """Raise UserError for a system that was taught the exam it is to sit.
+
+    Train questions may be sat again by whom they taught: such a run is no result.
+    """
+    if experiment.split != "eval":
+        return
+    unfit = {
+        name: manifest.unfit
+        for name in systems
+        if (manifest := job.catalogue.systems[manifest_key(name)]).unfit is not None
+    }
+    for suite in suites if unfit else ():
+        questions = pick(suite, "eval", experiment.limit)
+        digests = [question_digest(job.controls.bare(one)) for one in questions]
+        for name, taught in unfit.items():
+            if reason := taught(split_k(name)[1], suite.name, digests):
+                raise UserError(reason)
 
 
 def refuse_untriable(training: Training) -> None:
@@ -136,6 +160,8 @@ def arguments_of(
         offered[AGGREGATOR] = best["worker"]
     found = {name: value for name, value in offered.items() if name in takes}
     k = split_k(system)[1]
+    if manifest.brings is not None:
+        return {**found, **manifest.brings(k)}
     return {**found, manifest.k: int(k)} if k else found
 
 

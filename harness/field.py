@@ -16,6 +16,7 @@ from harness.compose import (
     SINGLE,
     Catalogue,
     manifest_key,
+    seat_of,
     split_k,
 )
 from harness.errors import UserError
@@ -25,6 +26,7 @@ from harness.pool_file import PoolSpec
 from harness.preflight import problems
 from harness.prices import Book
 from harness.recordings import prompts_recorded
+from harness.seating import seated
 from harness.suite import PubliclyTested, Suite
 from harness.system import Group, Manifest
 
@@ -122,6 +124,8 @@ def _wrong_k(name: str, manifest: Manifest) -> str | None:
         return None
     if not manifest.k:
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
+    if manifest.seat is not None:
+        return None if k else f"{name!r}: behind the @ stands a checkpoint."
     if not (k.isascii() and k.isdecimal()) or int(k) < 1 or str(int(k)) != k:
         return f"{name!r}: behind the @ stands a whole number from 1 on, as in {plain}@3."
     return None
@@ -133,7 +137,18 @@ def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
         return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
     if "conductor" in manifest.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
+    if unseated := _unseated(name, manifest):
+        return unseated
     return missing_sandbox(name) if lacks_sandbox(manifest) else None
+
+
+def _unseated(name: str, manifest: Manifest) -> str | None:
+    """Return why the conductor that a system brings along is not there; None when it is."""
+    try:
+        _ = manifest.seat and manifest.seat(split_k(name)[1])
+    except UserError as error:
+        return f"{name}: {error}"
+    return None
 
 
 def _unserved(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
@@ -162,7 +177,10 @@ def refuse_unready(
     planned = catalogue is not None and any(
         "conductor" in catalogue.systems[manifest_key(name)].needs for name in systems
     )
+    seats = [seat for name in systems if catalogue and (seat := seat_of(name, catalogue))]
+    pools = [seated(spec, seat) for seat in seats]
     found = problems(spec, book, conductor=planned)
+    found.extend(one for pool in pools for one in problems(pool, book) if one not in found)
     if found:
         more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
         raise UserError(f"{found[0]}{more}")
@@ -180,8 +198,10 @@ def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalo
 
 def matched_with(match: str | None, systems: Sequence[str]) -> str | None:
     """Return the system among those of a run whose cost controls are matched with."""
-    wanted = (match,) if match else CONDUCTORS
-    return next((name for name in wanted if name in systems), None)
+    if match:
+        return match if match in systems else None
+    keyed = {manifest_key(name): name for name in reversed(systems)}  # the first of a kind wins
+    return next((keyed[name] for name in CONDUCTORS if name in keyed), None)
 
 
 def refuse_unmatched(

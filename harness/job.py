@@ -7,19 +7,22 @@ from typing import Any, cast
 
 import anyio
 from inspect_ai import Task
+from inspect_ai.model import Model
 
 from harness.boxes import OpenBox
-from harness.compose import Catalogue, Facts, Request, task_of
+from harness.compose import Catalogue, Facts, Request, seat_of, task_of
 from harness.eval_set import Outcome, Settings, run_tasks
 from harness.experiment import Entry, Experiment, task_name
 from harness.ledger.asking import TaskJournal
 from harness.ledger.journal import Head
 from harness.ledger.spending import Standing, standing
 from harness.place import Place, standing_at
-from harness.pool import pool_models
+from harness.pool import pool_models, slot_model
 from harness.pool_file import PoolSpec
 from harness.prices import Book
+from harness.records import CONDUCTOR
 from harness.rewards.exams import Bare, whole_text
+from harness.seating import seated
 from harness.suite import Split, Suite
 from harness.trials import trial_of
 
@@ -79,12 +82,16 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, how: Sat = Sat(
         box=job.box,
         only=how.only,
     )
+    models = pool_models(job.spec, experiment.seed, experiment.time_scale)
+    roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
     journals = [_journal(job, row, how.purpose) for row in entries]
     places = anyio.CapacityLimiter(job.box.most) if job.box else None
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
         with standing_at(_place(job, row, journal, places)):
-            tasks.append(task_of(row, experiment, job.catalogue, facts))
+            task = task_of(row, experiment, job.catalogue, facts)
+        task.model_roles = _conducted(job, row, roles)
+        tasks.append(task)
     limit = job.request.max_usd
     settings = Settings(
         log_dir=log_dir,
@@ -95,7 +102,6 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, how: Sat = Sat(
         display=job.request.display,
         title=how.title,
     )
-    models = pool_models(job.spec, experiment.seed, experiment.time_scale)
     try:
         return run_tasks(tasks, models, job.book, settings)
     finally:
@@ -108,11 +114,24 @@ def _place(
 ) -> Place:
     """Return where one entry stands; what runs programs shares `places` with the other entries."""
     suite = job.catalogue.suites[row.suite]
-    known = Place(job.request.log_dir, job.spec, journal)
+    spec = seated(job.spec, seat_of(row.system, job.catalogue))
+    known = Place(job.request.log_dir, spec, journal)
     box = job.box_for(suite)
     if box is None or places is None:
         return known
     return replace(known, trial=trial_of(suite, box, places), at_once=places)
+
+
+def _conducted(
+    job: Job, row: Entry, roles: Mapping[str, Model]
+) -> dict[str, Model | list[Model]] | None:
+    """Return who conducts one entry: its own conductor, else the pool's, where there is one.
+
+    What a whole eval set says of a role would come before what a task says, so the set names none.
+    """
+    seat = seat_of(row.system, job.catalogue)
+    own = {CONDUCTOR: slot_model(seat)} if seat else roles
+    return {**own} or None
 
 
 def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:

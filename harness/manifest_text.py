@@ -82,12 +82,20 @@ def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "learns", _learning(manifest)
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
     yield "extra", f"pip install 'podium[{manifest.extra}]'" if manifest.extra else "none"
-    yield "@K", f"sets {manifest.k}: {manifest.name}@3" if manifest.k else "sets nothing"
+    yield "@K", _behind(manifest)
     yield "recorded", f"{'runs' if manifest.recorded else 'cannot run'} on recorded replies"
     yield "targets", "seen: a labelled control" if manifest.uses_targets else "never seen"
     for deviation in manifest.deviations:
         yield "deviation", deviation
     yield from manifest.on_label.items()
+
+
+def _behind(manifest: Manifest) -> str:
+    """Return what stands behind the @ of a system's name."""
+    if not manifest.k:
+        return "sets nothing"
+    sets = f"sets {manifest.k}: {manifest.name}"
+    return f"{sets}@{'3' if manifest.seat is None else 'FOLDER'}"
 
 
 def _expected(manifest: Manifest) -> str:

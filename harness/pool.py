@@ -199,9 +199,7 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
     return models
 
 
-def active_pool(
-    spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None = None
-) -> Pool:
+def active_pool(spec: PoolSpec | None, epoch: int = 1, seat: WorkerSpec | None = None) -> Pool:
     """Return the pool of the running sample: its model roles, absent ones filled from `spec`.
 
     `seat` is the conductor of a system that brings its own.

@@ -20,8 +20,9 @@ from harness.ledger.asking import recording
 from harness.ledger.journal import SampleRef
 from harness.place import PLACE
 from harness.pool import active_pool
-from harness.pool_file import read_pool
+from harness.pool_file import WorkerSpec, read_pool
 from harness.records import EMPTY, PODIUM, Answer, Question
+from harness.seating import seated
 from harness.system import System
 from harness.trials import TRIAL
 
@@ -42,21 +43,23 @@ def system_of(make: Callable[[], Solver]) -> System:
     return made[-1]
 
 
-def as_solver(system: System, pool: str | None = None) -> Solver:
+def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None = None) -> Solver:
     """Return the Inspect solver that lets a system answer each sample.
 
-    The pool file is read here, so an unknown pool is refused before any sample starts.
+    The pool file is read here, so an unknown pool is refused before any sample starts. `seat` is
+    the conductor that the system brings along, whoever the pool's is.
     """
     place = PLACE.get()
     known, journal = place.spec, place.journal
     spec = known if known and known.name == pool else read_pool(pool) if pool else None
+    spec = seated(spec, seat) if spec and seat else spec
     listed = MADE.get()
     if listed is not None:
         listed.append(system)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         with recording(journal, "inference", sample_ref(state)):
-            pool = active_pool(spec, state.epoch)
+            pool = active_pool(spec, state.epoch, seat)
             pool.trial = place.trial or TRIAL.get()
             answer = await system(asked_in(state), pool)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)

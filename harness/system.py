@@ -5,7 +5,7 @@ or a grader. `harness/solver.py` turns it into an Inspect solver.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -14,6 +14,7 @@ from harness.learning.exploring import Explorer
 from harness.learning.learned import Learned
 from harness.learning.matrix import Matrix
 from harness.pool import Pool
+from harness.pool_file import WorkerSpec
 from harness.records import Answer, Question
 from harness.workflow import Malformed, Workflow
 
@@ -41,6 +42,17 @@ for programs of its own."""
 
 Group = Literal["contestants", "routers", "controls", "frameworks"]
 """What kind of row a system is: `podium systems` lists it under this heading."""
+
+Seat = Callable[[str], WorkerSpec]
+"""What stands behind the @ of a system's name, empty where nothing does -> the model that conducts.
+
+UserError where there is no such model."""
+
+Brings = Callable[[str], Mapping[str, Any]]
+"""The same -> arguments of the solver that make it this row."""
+
+Unfit = Callable[[str, str, Sequence[str]], str | None]
+"""(the same, suite, digests of its questions) -> why the system may not sit this exam, else None."""
 
 Learn = Callable[[Matrix, int], Learned]
 """(single workers on the train split, seed) -> what a system has learnt from them."""
@@ -71,6 +83,11 @@ class Manifest:
     """The fewest workers of a pool that it can do with."""
     conductor_calls: int = 2
     """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
+    seat: Seat | None = None
+    """The conductor that it brings along, whoever the pool's is (harness/seating.py); `NAME@X` then
+    names another one instead of a number."""
+    brings: Brings | None = None
+    unfit: Unfit | None = None
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()

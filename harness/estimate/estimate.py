@@ -13,7 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from harness.asked import read_request
-from harness.compose import Catalogue, Request, manifest_key
+from harness.compose import Catalogue, Request, manifest_key, seat_of
+from harness.entries import refuse_unfit
 from harness.errors import UserError
 from harness.estimate.cost import Estimator, Take, dearness, mean_of
 from harness.estimate.line import Line, unlearnt
@@ -28,6 +29,7 @@ from harness.ledger.spending import spent
 from harness.place import Place, standing_at
 from harness.plural import counted
 from harness.pool_file import PoolSpec
+from harness.seating import seated
 from harness.solver import system_of
 from harness.system import Manifest
 from harness.workflow import MAX_STEPS
@@ -71,11 +73,13 @@ def estimate(
             raise UserError(f"There is no run in {folder}; name a directory that holds one.")
     experiment = check_experiment(request.log_dir, asked.experiment)
     job = Job(request, asked.catalogue, controls, spec, book, None)
+    refuse_unfit(job, asked.suites, asked.systems, experiment)
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[Line] = []
     for work in works(job, asked.suites, asked.systems, experiment):
-        estimator = Estimator(spec, book, past, work.suite.name)
+        here = seated(spec, seat_of(work.entries[0].system, asked.catalogue))
+        estimator = Estimator(here, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))
         if work.purpose == "eval" and work.pairs:
             lines.extend(_judging(work, past))
@@ -177,7 +181,7 @@ def _most_steps(manifest: Manifest, row: Entry, estimator: Estimator) -> int:
 
 
 def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedCall, ...]]:
-    spec: PoolSpec = job.spec
+    spec: PoolSpec = seated(job.spec, seat_of(row.system, job.catalogue))
     with standing_at(Place(job.request.log_dir, spec)):
         args = {**row.args, "pool": spec.name}
         system = system_of(lambda: job.catalogue.solver(row.solver, args))

@@ -1,0 +1,149 @@
+"""What a checkpoint says about itself: `podium.json` beside its weights, as one record.
+
+A checkpoint is a Hugging Face folder. `About` holds how its model is asked (`Form`), on which pool
+and questions it learnt, and how it came about; whoever evaluates reads it, and no training stack.
+Not here: the weights (embedded/weights.py).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from conductor.form import Form
+from harness.errors import UserError
+from harness.records import Question
+from harness.rewards.exams import Bare, question_digest, whole_text
+
+FILE = "podium.json"
+RELEASED = Path(__file__).parent / "released"
+"""Checkpoints that ship with podium, a folder each."""
+TRAINED = "trained"
+"""The released checkpoint that the system `conductor` seats."""
+
+Role = Literal["practice", "study"]
+"""`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
+from recorded verdicts of an exam, so that exam says nothing about it any more."""
+
+DIGEST = 16
+"""Hex digits of a taught question's digest that are kept: 64 bits, for thousands of questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Where a checkpoint is from, and how it is asked."""
+
+    form: Form
+    pool: str
+    """Name of the pool that it conducted while it learnt."""
+    workers: tuple[str, ...]
+    """In the order of their numbers, where it was fixed."""
+    cards_sha256: str
+    """Of the cards that it was shown (`cards_digest`); empty where none were."""
+    suites: tuple[str, ...]
+    """Whose questions taught it."""
+    data: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Suite -> its data revision."""
+    split: str = "train"
+    taught: tuple[str, ...] = ()
+    """Digests of the questions (`taught_digests`), so that one that an exam asks is known."""
+    role: Role = "practice"
+    seed: int = 0
+    reward: str = ""
+    """What it was rewarded for, e.g. `published` or `cost-aware`; empty for a warm start alone."""
+    code: str = ""
+    """Revision of podium that trained it."""
+    prices: str = ""
+    """Name of the price book that cost terms were counted with."""
+    steps: int = 0
+    """Trainer steps; 0 for a checkpoint that was only warm-started."""
+    rounds: int = 0
+    """Further rounds that it was trained for (conductor/recursion.py)."""
+    weights_sha256: str = ""
+    """Of model.safetensors; filled in when it is written."""
+    summary: str = ""
+    """One line for tables, e.g. "GRPO on four practice suites, published reward"."""
+    schema: Literal[1] = 1
+
+
+_ABOUT = TypeAdapter(About)
+
+
+def write_about(about: About, folder: Path) -> About:
+    """Write podium.json beside the weights, whole or not at all; return it with their digest."""
+    weights = folder / "model.safetensors"
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() else ""
+    values: dict[str, Any] = _ABOUT.dump_python(about, mode="json")
+    values["weights_sha256"] = digest
+    scratch = folder / f"{FILE}.new"
+    scratch.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    scratch.replace(folder / FILE)
+    return _ABOUT.validate_python(values)
+
+
+def read_about(folder: Path) -> About:
+    """Return what a checkpoint says about itself.
+
+    UserError when there is none, when it is damaged, or when the weights beside it are others.
+    """
+    path = folder / FILE
+    try:
+        about = _ABOUT.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(
+            f"{folder} has no {FILE}, so nobody knows how its model is asked: name a checkpoint "
+            "that `podium train` wrote."
+        ) from None
+    except (OSError, ValidationError) as error:
+        raise UserError(f"{path} is damaged or of another version: {_first(error)}.") from None
+    weights = folder / "model.safetensors"
+    if about.weights_sha256 and weights.is_file():
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+        if digest != about.weights_sha256:
+            raise UserError(f"{weights} is not the file that {FILE} describes: restore it.")
+    return about
+
+
+def released() -> tuple[str, ...]:
+    """Return the names of the checkpoints that ship with podium, the trained one first."""
+    found = {path.parent.name for path in RELEASED.glob(f"*/{FILE}")}
+    return tuple(sorted(found, key=lambda name: (name != TRAINED, name)))
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder of a released checkpoint or of a path; UserError when there is none."""
+    shipped = RELEASED / name
+    if "/" not in name and (shipped / FILE).is_file():
+        return shipped
+    path = Path(name)
+    if path.is_dir():
+        return path.resolve()
+    known = ", ".join(released()) or "none"
+    raise UserError(f"There is no checkpoint {name!r}; released: {known} (or give a folder).")
+
+
+def cards_digest(cards: Sequence[str]) -> str:
+    """Return the digest of role cards in the order of their models' numbers."""
+    return hashlib.sha256("\n\x00\n".join(cards).encode()).hexdigest()
+
+
+def taught_digests(questions: Iterable[Question], bare: Bare = whole_text) -> tuple[str, ...]:
+    """Return what `About.taught` holds of questions: their digests, bare and as they were asked."""
+    texts = (text for one in questions for text in (bare(one), one.text))
+    return tuple(sorted({kept_digest(question_digest(text)) for text in texts}))
+
+
+def kept_digest(digest: str) -> str:
+    """Return the part of a question's digest (harness/rewards/exams.py) that is kept."""
+    return digest[:DIGEST]
+
+
+def _first(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"field {'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return str(error)

@@ -1,0 +1,167 @@
+"""The seam to Inspect: `embedded/NAME_OR_PATH` as a model provider, in this process, without torch.
+
+A name is a folder of conductor/released/, a path any folder that holds a Qwen2 checkpoint. Usage is
+counted by the checkpoint's own tokenizer: every token it read and every one it wrote. Greedy unless
+a temperature is set; draws depend on seed, request, epoch and occurrence, and on nothing else.
+"""
+
+import hashlib
+import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from conductor.checkpoint import folder_of
+from conductor.embedded.decode import Decoded, Sampled, decode
+from conductor.embedded.qwen2 import Qwen2, loaded
+from conductor.embedded.threads import one_thread
+from conductor.embedded.weights import CONFIG, WEIGHTS, read_weights
+from conductor.embedded.words import TOKENIZER, Words, read_words
+from harness.errors import UserError
+from harness.replicate import CURRENT, Replicate, request_digest
+
+QUICK = 20_000_000
+"""Parameters up to which a reply takes milliseconds, and a thread for it would only cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model and its tokenizer."""
+
+    model: Qwen2
+    words: Words
+
+
+def opened(name: str) -> Checkpoint:
+    """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
+    folder = folder_of(name)
+    parts = (folder / CONFIG, folder / WEIGHTS, folder / TOKENIZER)
+    ages = tuple(path.stat().st_mtime_ns for path in parts if path.is_file())
+    return _opened(folder, ages)
+
+
+@lru_cache(maxsize=8)
+def _opened(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
+    weights = read_weights(folder)
+    return Checkpoint(loaded(weights), read_words(folder, weights.shape.vocabulary))
+
+
+class EmbeddedAPI(ModelAPI):
+    """One checkpoint as an Inspect model."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig | None = None,
+        **model_args: Any,
+    ) -> None:
+        """Open a checkpoint; UserError names what is missing, damaged or of another kind."""
+        super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
+        self.seed = _seed(model_name, model_args)
+        self.checkpoint = opened(model_name)
+        self._asked: Counter[str] = Counter()
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Reply to a chat: its contents one behind the other, and what the model writes then.
+
+        A prompt that does not fit is a reply that stops for `model_length`, as with any provider.
+        """
+        _refuse_settings(self.model_name, tools, config)
+        started = time.monotonic()
+        model, words = self.checkpoint.model, self.checkpoint.words
+        prompt = words.tokens("".join(message.text for message in input))
+        how = Sampled(config.temperature or 0.0, self._drawn(input, config), config.max_tokens)
+        if model.weights.parameters <= QUICK:
+            found = _decoded(model, prompt, how)
+        else:
+            found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
+        return self._output(prompt, found, time.monotonic() - started)
+
+    def _output(self, prompt: list[int], found: Decoded, took_s: float) -> ModelOutput:
+        content = self.checkpoint.words.text(found.tokens)
+        if found.stop == "model_length" and not found.written:
+            room = self.checkpoint.model.weights.shape.context
+            content = (
+                f"The prompt has {len(prompt)} tokens, and this model reads fewer than {room}."
+            )
+        message = ChatMessageAssistant(content=content, model=self.model_name, source="generate")
+        return ModelOutput(
+            model=self.model_name,
+            choices=[ChatCompletionChoice(message=message, stop_reason=found.stop)],
+            usage=ModelUsage(
+                input_tokens=len(prompt),
+                output_tokens=found.written,
+                total_tokens=len(prompt) + found.written,
+                reasoning_tokens=0,
+            ),
+            time=took_s,
+        )
+
+    def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
+        """Return the seed of one reply."""
+        digest = request_digest(input)
+        current = CURRENT.get()
+        if current is None:
+            current = Replicate(epoch=1, occurrence=self._asked[digest])
+            self._asked[digest] += 1
+        seed = self.seed if config.seed is None else config.seed
+        key = (seed, self.model_name, digest, current.epoch, current.occurrence)
+        return int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
+
+    def max_connections(self) -> int:
+        """Return how many calls may be in flight: no server has to be spared."""
+        return 64
+
+
+def _decoded(model: Qwen2, prompt: list[int], how: Sampled) -> Decoded:
+    with one_thread():
+        return decode(model, prompt, how)
+
+
+def _seed(name: str, arguments: dict[str, Any]) -> int:
+    seed = arguments.pop("seed", 0)
+    if arguments or not isinstance(seed, int):
+        wrong = next(iter(arguments), "seed")
+        raise UserError(f"embedded/{name}: argument {wrong!r} (known: seed, a whole number).")
+    return seed
+
+
+def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
+    """Raise UserError for settings that would be ignored without a word."""
+    asked = {
+        "tools": bool(tools),
+        "top_p": config.top_p not in (None, 1),
+        "top_k": config.top_k not in (None, 0, -1),
+        "stop_seqs": bool(config.stop_seqs),
+        "num_choices": config.num_choices not in (None, 1),
+        "frequency_penalty": bool(config.frequency_penalty),
+        "presence_penalty": bool(config.presence_penalty),
+        "logprobs": bool(config.logprobs),
+    }
+    for setting, there in asked.items():
+        if there:
+            raise UserError(
+                f"embedded/{name} knows no {setting}: leave it out, or serve the model."
+            )

@@ -1,0 +1,185 @@
+"""The trained conductor: a checkpoint seated in the conductor's role, whatever the pool seats there.
+
+A row per checkpoint: `conductor` is the released one, each further folder of conductor/released/ is
+a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint. It is asked
+and read by the form that is stored beside its weights, its tokens are billed, and a plan that
+cannot be read is not asked for again: decoding is greedy, so it would be the same. Not here:
+decoding (embedded/), training (training/), checkpoints as files (checkpoint.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import Solver, solver
+
+from conductor.adaptive import WHOLE, Shown, shown_of
+from conductor.checkpoint import TRAINED, About, folder_of, kept_digest, read_about, released
+from conductor.form import Form
+from conductor.policy import conductor_system
+from conductor.prompt import prompts
+from conductor.recursion import Rounds
+from harness.errors import UserError
+from harness.plural import counted
+from harness.pool import Pool
+from harness.pool_file import WorkerSpec
+from harness.records import CONDUCTOR, Answer, Question
+from harness.refusal import Refusal
+from harness.rewards.exams import question_digest
+from harness.solver import as_solver
+from harness.system import Manifest, System
+
+PROVIDER = "embedded"
+PRICE = "embedded/conductor"
+"""Key in a price book for whatever runs in this process; a book without it has no price for it."""
+MOST_TOKENS = 1024
+"""Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+
+CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
+SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
+
+
+@solver
+def conductor(
+    checkpoint: str = TRAINED,
+    pool: str | None = None,
+    shown: int | str = "all",
+    order: str = "pool",
+    shown_seed: int = 0,
+    rounds: int | None = None,
+    worker: str = "",
+    sha256: str = "",
+) -> Solver:
+    """Let a checkpoint plan each question: a released one by name, or any by its folder.
+
+    `shown`, `order` and `shown_seed` are those of `conductor_prompted`; `rounds` further ones are
+    those it was trained for. `worker` does every step. With `sha256`, weights of another digest are
+    refused: a resumed run goes on with the same model.
+    """
+    about = _about(checkpoint)
+    if sha256 and about.weights_sha256 != sha256:
+        raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+    system = trained_system(
+        replace(about, form=replace(about.form, worker=worker or about.form.worker)),
+        shown_of(shown, order, shown_seed),
+        rounds,
+    )
+    return as_solver(system, pool, seat(checkpoint))
+
+
+def trained_system(about: About, shown: Shown = WHOLE, rounds: int | None = None) -> System:
+    """Return the system in which a checkpoint plans, asked and read by its own form.
+
+    UserError for a question that it has studied: a plan for it would be no plan of its own.
+    """
+    further = about.rounds if rounds is None else rounds
+    system = conductor_system(about.form, retries=0, shown=shown, rounds=Rounds(further))
+    studied = frozenset(about.taught if about.role == "study" else ())
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        if kept_digest(question_digest(question.text)) in studied:
+            raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
+        return await system(question, pool)
+
+    return answer
+
+
+def seat(checkpoint: str) -> WorkerSpec:
+    """Return the conductor's slot that a checkpoint fills; UserError where there is none."""
+    if any(sign.isspace() for sign in checkpoint):
+        raise UserError(f"A checkpoint's folder has no white space in its name: {checkpoint!r}.")
+    about = _about(checkpoint)
+    return WorkerSpec(
+        name=CONDUCTOR,
+        model=f"{PROVIDER}/{checkpoint}",
+        card=about.summary,
+        price=PRICE,
+        config=GenerateConfig(temperature=0.0, max_tokens=MOST_TOKENS),
+    )
+
+
+def _about(checkpoint: str) -> About:
+    return read_about(folder_of(checkpoint))
+
+
+def arguments(checkpoint: str) -> Mapping[str, Any]:
+    """Return the solver's arguments of one row: the checkpoint, and the digest of its weights."""
+    about = _about(checkpoint)
+    return {"checkpoint": checkpoint, "sha256": about.weights_sha256}
+
+
+def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
+    """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
+
+    One that has studied an exam is refused there even where no question is the same; any other
+    only where a question that taught it is asked.
+    """
+    about = _about(checkpoint)
+    if about.role == "study" and suite in about.suites:
+        return (
+            f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that exam "
+            "says nothing about it: name another suite or another checkpoint."
+        )
+    known = frozenset(about.taught)
+    shared = sum(kept_digest(one) in known for one in digests)
+    if shared:
+        return (
+            f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another suite, "
+            "or another checkpoint."
+        )
+    return None
+
+
+def manifests() -> tuple[Manifest, ...]:
+    """Return a manifest per released checkpoint, the trained one first, which is always there."""
+    others = (name for name in released() if name != TRAINED)
+    return (
+        _manifest(CONDUCTOR, TRAINED),
+        *(_manifest(f"{CONDUCTOR}-{one}", one) for one in others),
+    )
+
+
+def _manifest(name: str, checkpoint: str) -> Manifest:
+    about = _released(checkpoint)
+    form = about.form if about else Form(layout="compact")
+    rounds = about.rounds if about else 0
+    said = about.summary if about else "no checkpoint is released with this version"
+    return Manifest(
+        name=name,
+        solver="conductor/conductor",
+        summary=f"A trained model writes a workflow for each question: {said}.",
+        source=SOURCE,
+        calls=CALLS if not rounds else f"{CALLS}; asked again {counted(rounds, 'time')} at most",
+        expected=lambda n, args: (0, _most_calls(args, checkpoint)),
+        prompts=prompts(form),
+        conductor_calls=1 + rounds,
+        k="checkpoint" if name == CONDUCTOR else "",
+        seat=_chosen(checkpoint, seat),
+        brings=_chosen(checkpoint, arguments),
+        unfit=lambda k, suite, digests: taught(k or checkpoint, suite, digests),
+        deviations=(
+            "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
+            "its own price is invented: it runs on the machine that asks",
+        ),
+    )
+
+
+def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
+    """Return the most worker calls of a question, by the checkpoint that the arguments name."""
+    about = _released(str(args.get("checkpoint") or checkpoint))
+    form, rounds = (about.form, about.rounds) if about else (Form(), 0)
+    said = args.get("rounds")
+    return Rounds(rounds if said is None else int(said)).calls(form)
+
+
+def _chosen(checkpoint: str, find: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return `find` of what stands behind the @, by default of one checkpoint."""
+    return lambda k: find(k or checkpoint)
+
+
+def _released(checkpoint: str) -> About | None:
+    try:
+        return _about(checkpoint)
+    except UserError:
+        return None
