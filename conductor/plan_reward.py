@@ -27,6 +27,7 @@ from harness.errors import SpendLimit, UserError, WorkerError
 from harness.execute import Begun, Budget, execute_more
 from harness.ledger.asking import TaskJournal, recording
 from harness.ledger.journal import Head, SampleRef
+from harness.ledger.observed import own_transcript
 from harness.ledger.spending import Standing, standing
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
@@ -177,7 +178,7 @@ class Planned:
             first = self.firsts[item.first]
             whole = join(first.workflow, plan)
             begun = Begun(whole, first.answer.replies, first.answer.depth)
-        with recording(self._journal, "training", asked):
+        with own_transcript(), recording(self._journal, "training", asked):
             return await execute_more(begun, question, pool, self._settings.budget)
 
     def _pool(self, item: RewardItem) -> AskedPool:

@@ -6,12 +6,14 @@ this file; texts do not.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.log import transcript
+from inspect_ai.log._transcript import Transcript, _transcript  # pyright: ignore[reportPrivateUsage]
 from inspect_ai.model import ModelOutput
 
 from harness.ledger.journal import Outcome
@@ -37,6 +39,20 @@ def last_event(span: str | None) -> ModelEvent | None:
 
     found = transcript().history.find_last(is_ours) if span else None
     return found if isinstance(found, ModelEvent) else None
+
+
+@contextmanager
+def own_transcript() -> Generator[None]:
+    """Let calls made within be events of a transcript of their own, which is then forgotten.
+
+    Outside an eval all calls of a process share one, which keeps every request and reply: a long
+    training would not fit into memory.
+    """
+    token = _transcript.set(Transcript())
+    try:
+        yield
+    finally:
+        _transcript.reset(token)
 
 
 def outcome_of(
