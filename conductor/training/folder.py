@@ -121,6 +121,8 @@ def prepare(training: Training) -> Path:
     out = training.request.out
     said = describe(training)
     path = out / MANIFEST
+    if not is_main():  # the first process has looked, or is about to
+        return out
     if not path.is_file():
         if training.request.resume:
             raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
@@ -203,9 +205,14 @@ def newest_checkpoint(out: Path) -> Path | None:
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
+def process() -> int:
+    """Return which of the processes that a launcher started this is, from 0."""
+    return int(os.environ.get("RANK", "0"))
+
+
 def is_main() -> bool:
-    """Whether this process writes: the first of those that a launcher started."""
-    return int(os.environ.get("RANK", "0")) == 0
+    """Whether this process writes: the first one does."""
+    return process() == 0
 
 
 def world_size() -> int:

@@ -22,7 +22,8 @@ from conductor.training.folder import is_main
 from conductor.training.generating import Validator
 from conductor.training.rows import COLUMNS, Asking, Row
 from conductor.training.stepping import Stepping
-from conductor.training.watch import Seen
+from conductor.training.watch import Seen, spent_out
+from harness.errors import SpendLimit
 
 Trainer: Any = GRPOTrainer
 gather: Any = gather_object
@@ -61,6 +62,20 @@ class Conducting(Trainer):
         made = super()._generate(prompts)
         self.stepping.state.generating += monotonic() - started
         return made
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
+        made = super()._generate_and_score_completions(inputs)
+        over = spent_out(self.stepping.rewards.training.seen)
+        if any(gather([over])):
+            raise SpendLimit("The money is spent.")
+        return made
+
+    def save_before(self) -> None:
+        """Save the last whole step, as if the one that broke off had not begun."""
+        self.stepping.restore_random()
+        self.stepping.state.line = {}
+        self._save_checkpoint(self.model, None)
 
     def create_model_card(self, *given: Any, **named: Any) -> None:
         """Write none of TRL's: ours has the provenance."""

@@ -4,14 +4,17 @@ One answerer serves training and validation, so that one limit of dollars holds 
 plan is worth is said in plan_reward.py and harness/rewards/core.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from conductor.pacing import Rates
 from conductor.plan_reward import PlanSettings, planned
+from conductor.training.folder import process
 from conductor.training.job import Training
+from conductor.training.studied import verdict_rewards
 from conductor.training.watch import Watching
 from harness.rewards.core import PAPER, PLAIN, Reward, RewardSettings, Values
 from harness.rewards.exams import Exam
@@ -25,24 +28,38 @@ class Rewards:
 
     training: Watching
     validation: Watching
+    stopped: Callable[[], str] = str
+    """Why no worker is asked any more, as far as money goes; empty while there is some."""
 
 
 def rewards(training: Training, box: Any, folder: Path | None) -> Rewards:
     """Return the rewards; every call of a worker is written below `folder`, where there is one."""
     config, spec = training.config, training.spec
+    again = config.reward.deduplicate
+    if training.study:
+        most = config.reward.max_masked
+        both = verdict_rewards(training.study, config.form, _values(training), most)
+        return Rewards(Watching(both[0], again), Watching(both[1]))
     usd = max_usd(training)
     settings = PlanSettings(
+        form=config.form,
         max_usd=usd,
         seed=config.run.seed,
         log_dir=folder / LEDGER if folder else None,
+        rates=Rates(per_minute=config.reward.rpm),
+        secret=frozenset(n for n, e in training.exams.items() if not e.suite.publishable),
+        rank=process(),
     )
     answerer = planned(spec, training.book, settings)
 
     def reward(exams: Mapping[str, Exam]) -> Reward:
         return Reward(exams, answerer, _settings(training, usd), box)
 
-    again = config.reward.deduplicate
-    return Rewards(Watching(reward(training.exams), again), Watching(reward(training.held_out)))
+    return Rewards(
+        Watching(reward(training.exams), again),
+        Watching(reward(training.held_out)),
+        lambda: answerer.stopped,
+    )
 
 
 def max_usd(training: Training) -> Decimal | None:

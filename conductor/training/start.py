@@ -33,7 +33,8 @@ from conductor.training.folder import (
 from conductor.training.job import Training, open_box, refuse_gullible_graders
 from conductor.training.rewarding import Rewards, rewards
 from conductor.training.settings import batches, grpo_config, lora_config
-from harness.errors import PodiumError, UserError
+from conductor.training.studied import vocabulary
+from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
 
@@ -68,6 +69,8 @@ def _run(ready: Ready, say: Say) -> str:
     import torch
     from transformers import set_seed
 
+    from conductor.training.stepping import state_of
+
     config = ready.training.config
     if config.run.device == "cpu":
         torch.set_num_threads(config.run.threads)
@@ -76,8 +79,6 @@ def _run(ready: Ready, say: Say) -> str:
     trainer = _trainer(ready, model, tokenizer, say)
     stepping = trainer.stepping
     lines = _history(ready)
-    from conductor.training.stepping import state_of
-
     stepping.state = state_of(lines)
     if not lines and ready.newest is None:
         first = {"step": 0, "validation": stepping.validate(0)}
@@ -85,13 +86,21 @@ def _run(ready: Ready, say: Say) -> str:
             append_line(ready.out / METRICS, first)
         trainer.say_step(first)
     with _stopping(stepping.state, say):
-        try:
-            trainer.train(resume_from_checkpoint=str(ready.newest) if ready.newest else None)
-        except PodiumError as error:
+        _steps(ready, trainer)
+    return _finish(ready, trainer)
+
+
+def _steps(ready: Ready, trainer: Any) -> None:
+    """Make the steps; where the money ends within one, the one before is saved."""
+    try:
+        trainer.train(resume_from_checkpoint=str(ready.newest) if ready.newest else None)
+    except (SpendLimit, TooManyMasked) as error:
+        if isinstance(error, TooManyMasked) and not ready.rewards.stopped():
             where = newest_checkpoint(ready.out)
             kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
-            raise type(error)(f"{error} Training stopped; {kept}, and --resume goes on.") from None
-    return _finish(ready, trainer)
+            raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
+        trainer.save_before()
+        trainer.stepping.state.ended = "stopped, for the money is spent"
 
 
 def _history(ready: Ready) -> list[dict[str, Any]]:
@@ -115,7 +124,7 @@ def _loaded(ready: Ready, say: Say) -> tuple[Any, Any]:
     if config.model.from_scratch:
         from conductor.training.scratch_model import build
 
-        model, tokenizer = build(config, shown)
+        model, tokenizer = build(config, _tokenized(training, shown))
     else:
         model, tokenizer = load(config.model.path, config)
     if config.warm_start.kind != "none":
@@ -125,7 +134,22 @@ def _loaded(ready: Ready, say: Say) -> tuple[Any, Any]:
         warm_start(config, model, tokenizer, shown, ready.out)
     if is_main():
         _save(training, model, tokenizer, start)
-    return model, tokenizer
+    wait_for_everyone()
+    return load(str(start), config)  # as a resumed run does: what is made in memory may differ
+
+
+def wait_for_everyone() -> None:
+    """Wait until all processes are here."""
+    from accelerate import PartialState
+
+    PartialState().wait_for_everyone()
+
+
+def _tokenized(training: Training, shown: list[Any]) -> list[Any]:
+    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
+    if training.study and not training.publishable:
+        return vocabulary(training.study, training.asking)
+    return shown
 
 
 def _every_row(training: Training) -> list[Any]:

@@ -6,6 +6,7 @@ all. Not here: the trainer itself (grpo.py).
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
+import random
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
+import torch
 from transformers import TrainerCallback
 
 from conductor.training.about import describe_checkpoint
@@ -104,9 +107,11 @@ class Stepping(Callback):
         self.state = State()
         self.trainer: Any = None
         self._started = monotonic()
+        self._random: Any = None
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the clock."""
+        """Start the clock, and remember the random states that this step begins with."""
+        self._random = random_states()
         self._started = monotonic()
         self.state.generating = 0.0
 
@@ -132,6 +137,10 @@ class Stepping(Callback):
         if is_main():
             append_line(self.out / METRICS, line)
             self.trainer.say_step(line)
+
+    def restore_random(self) -> None:
+        """Put the random states back to where the running step began."""
+        put_random_states(self._random)
 
     def _line(self, step: int, seen: Seen, seconds: float) -> dict[str, Any]:
         read = self.training.read_plan
@@ -206,3 +215,23 @@ class Stepping(Callback):
             if texts:
                 line["completion"] = item.completion
             append_line(self.out / PLANS, line)
+
+
+def random_states() -> dict[str, Any]:
+    """Return what all random draws of a training depend on."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.get_rng_state(),
+        "cuda": cuda,
+    }
+
+
+def put_random_states(states: Mapping[str, Any]) -> None:
+    """Undo all draws since these states were taken."""
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])
+    if states["cuda"]:
+        torch.cuda.set_rng_state_all(states["cuda"])

@@ -7,6 +7,7 @@ of the plans, dollars, seconds; and equal plans of one group are carried out onc
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from time import monotonic
 
 from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Scores, Status
@@ -43,17 +44,17 @@ class Watching:
         return outcomes
 
     async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score each different item once; what it cost is said once."""
+        """Score each different item once, as its first was numbered; its cost is said once."""
         keys = [replace(item, replicate=0) for item in items]
-        different = list(dict.fromkeys(keys))
-        known = dict(zip(different, await self._scores.score(different), strict=True))
+        firsts: dict[RewardItem, RewardItem] = {}
+        for key, item in zip(keys, items, strict=True):
+            firsts.setdefault(key, item)
+        known = dict(zip(firsts, await self._scores.score(list(firsts.values())), strict=True))
         outcomes: list[RewardOutcome] = []
         for key in keys:
             outcome = known[key]
             outcomes.append(outcome)
-            if not outcome.shared:
-                free = replace(outcome, shared=True, calls=0, usd=_nothing(outcome))
-                known[key] = free
+            known[key] = replace(outcome, shared=True, calls=0, usd=_free(outcome))
         return outcomes
 
     def take(self) -> Seen:
@@ -62,8 +63,14 @@ class Watching:
         return taken
 
 
-def _nothing(outcome: RewardOutcome):  # noqa: ANN202 - Decimal or None, as the outcome has it
-    return None if outcome.usd is None else outcome.usd * 0
+def _free(outcome: RewardOutcome) -> Decimal | None:
+    """Return the dollars of an outcome that was paid for already; unknown stays unknown."""
+    return None if outcome.usd is None else Decimal(0)
+
+
+def spent_out(seen: Seen) -> bool:
+    """Return whether the money ended within a step: what is left of it is no step."""
+    return any(outcome.status is Status.BUDGET for outcome in seen.outcomes)
 
 
 def summary(seen: Seen, read: ReadPlan) -> dict[str, float | None]:
