@@ -81,6 +81,10 @@ bench-money: $(INSTALLED_DEV) ## Show how a run's money reconciles; measure what
 bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"
 	PYTHONPATH=tests $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(INSTALLED_DEV) ## Read a million mutated plans; none may raise or execute anything
+	PYTHONPATH=tests $(BIN)/python -W error tests/benchmarks/fuzz_plans.py $(ARGS)
+
 .PHONY: trainers
 trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
 	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)

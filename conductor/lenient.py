@@ -30,10 +30,10 @@ Read = tuple[Workflow | Malformed, tuple[str, ...]]
 
 _NAMED = re.compile(
     r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
-_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE)
-_DIGITS = re.compile(r"\d{1,6}")
+_MODEL = re.compile(r"(?:model)?[\s#]{0,3}(\d{1,6})", re.IGNORECASE | re.ASCII)
+_DIGITS = re.compile(r"\d{1,6}", re.ASCII)
 
 
 def parse_leniently(

@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     r"|(?P<model>[Mm]odel[ \t#]{1,3}\d{1,6}(?![\w.]))"
     rf"|(?P<number>-?\d{{1,{MAX_DIGITS}}}(?![\w.]))"
     r"|(?P<word>[A-Za-z]{1,9}(?![\w.\"'(\[]))",
-    re.S,
+    re.S | re.ASCII,
 )
 _OPENED_BY = {"]": "[", ")": "("}
 _WORDS = {"all": "all", "none": None, "null": None}

@@ -1,0 +1,52 @@
+"""A hundred thousand hostile texts through every reader of plans: none raises, none is executed.
+
+`make fuzz` reads a million; the fuzzer is tests/fuzz_readers.py.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from fuzz_readers import FORMS, SEEDS, WORKERS, fuzz, read_by_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conductor.form import Form
+from conductor.reading import examine, read
+
+TESTS = Path(__file__).parent
+
+
+def test_a_hundred_thousand_mutated_plans_are_read_or_refused_with_a_reason() -> None:
+    tally = fuzz(100_000)
+    assert sum(tally.values()) == 100_000 * len(FORMS)
+    assert min(tally[kind] for kind in ("plan", "forgiven", "keep", "malformed")) > 1_000
+
+
+def test_reading_compiles_bounded_literals_and_does_nothing_else_that_python_audits() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(TESTS / "watched_reading.py"), "5000"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": f"{TESTS}:{TESTS.parent}"},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "a literal"), done.stderr or done.stdout
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(st.sampled_from(SEEDS) | st.text(st.characters(), max_size=9), max_size=6))
+def test_any_text_is_read_or_refused_by_every_reader(parts: list[str]) -> None:
+    read_by_all("".join(parts))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(SEEDS) | st.text(st.characters(), max_size=9), max_size=6))
+def test_a_lenient_reader_reads_what_is_strictly_right_as_the_strict_one_does(
+    parts: list[str],
+) -> None:
+    text = "".join(parts)
+    strict = read(Form(), text, WORKERS)
+    lenient = examine(Form(lenient=True), text, WORKERS)
+    if not hasattr(strict, "reason"):
+        assert (lenient.plan, lenient.forgave) == (strict, ())
