@@ -21,6 +21,7 @@ from conductor.training.about import describe_checkpoint
 from conductor.training.folder import is_main
 from conductor.training.generating import Validator
 from conductor.training.rows import COLUMNS, Asking, Row
+from conductor.training.showing import THEIRS
 from conductor.training.stepping import Stepping
 from conductor.training.watch import Seen, spent_out
 from harness.errors import SpendLimit
@@ -55,6 +56,8 @@ class Conducting(Trainer):
         super().__init__(callbacks=[stepping], **given)
         self.stepping = stepping
         stepping.trainer = self
+        for theirs in THEIRS:
+            self.remove_callback(theirs)
 
     def _generate(self, prompts: Any) -> Any:
         """Write completions, on the clock."""
@@ -119,6 +122,8 @@ class Conducting(Trainer):
 
     def say_step(self, line: dict[str, Any]) -> None:
         """Tell the person who waits where it stands."""
+        if self.stepping.bar and line["step"]:
+            self.stepping.bar.step(line)
         said = line.get("validation")
         if said and said.get("correct") is not None:
             text = f"step {line['step']}: validation {said['correct']:.3f}"

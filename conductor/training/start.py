@@ -54,8 +54,10 @@ def train(training: Training, say: Say) -> str:
     config = training.config
     refuse_unready_machine(config)
     batches(config)
-    grpo_config(config, training.request.out)
-    with open_box(training) as box:
+    from conductor.training.showing import quiet
+
+    with quiet(), open_box(training) as box:
+        grpo_config(config, training.request.out)
         anyio.run(refuse_gullible_graders, training, box and box.box)
         out = prepare(training)
         newest = newest_checkpoint(out) if training.request.resume else None

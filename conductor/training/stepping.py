@@ -23,6 +23,7 @@ from conductor.training.folder import BEST, METRICS, PLANS, append_line, is_main
 from conductor.training.generating import Validator
 from conductor.training.job import Training
 from conductor.training.rewarding import Rewards, max_usd
+from conductor.training.showing import Bar
 from conductor.training.watch import Seen, summary, worker_shares
 
 Callback: Any = TrainerCallback
@@ -106,8 +107,19 @@ class Stepping(Callback):
         self.out: Path = training.request.out
         self.state = State()
         self.trainer: Any = None
+        self.bar: Bar | None = None
         self._started = monotonic()
         self._random: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Show where training stands."""
+        if is_main():
+            self.bar = Bar(state.max_steps, state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Leave the bar."""
+        if self.bar:
+            self.bar.close()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Start the clock, and remember the random states that this step begins with."""
