@@ -1,8 +1,8 @@
 """The trained conductor: a checkpoint seated in the conductor's role, whatever the pool seats there.
 
 A row per checkpoint: `conductor` is the released one, each further folder of conductor/released/ is
-a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint. It is asked
-and read by the form that is stored beside its weights, its tokens are billed, and a plan that
+a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint. A model is
+asked and read by the form that is stored beside its weights, and its tokens are billed. A plan that
 cannot be read is not asked for again: decoding is greedy, so it would be the same. Not here:
 decoding (embedded/), training (training/), checkpoints as files (checkpoint.py).
 """

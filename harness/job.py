@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import anyio
 from inspect_ai import Task
+from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai.model import Model
 
 from harness.boxes import OpenBox
@@ -90,8 +91,7 @@ def run_entries(job: Job, experiment: Experiment, log_dir: Path, how: Sat = Sat(
     for row, journal in zip(entries, journals, strict=True):
         with standing_at(_place(job, row, journal, places)):
             task = task_of(row, experiment, job.catalogue, facts)
-        task.model_roles = _conducted(job, row, roles)
-        tasks.append(task)
+        tasks.append(_task_with(task, model_roles=_conducted(job, row, roles)))
     limit = job.request.max_usd
     settings = Settings(
         log_dir=log_dir,
@@ -122,16 +122,13 @@ def _place(
     return replace(known, trial=trial_of(suite, box, places), at_once=places)
 
 
-def _conducted(
-    job: Job, row: Entry, roles: Mapping[str, Model]
-) -> dict[str, Model | list[Model]] | None:
+def _conducted(job: Job, row: Entry, roles: Mapping[str, Model]) -> dict[str, Model]:
     """Return who conducts one entry: its own conductor, else the pool's, where there is one.
 
     What a whole eval set says of a role would come before what a task says, so the set names none.
     """
     seat = seat_of(row.system, job.catalogue)
-    own = {CONDUCTOR: slot_model(seat)} if seat else roles
-    return {**own} or None
+    return {CONDUCTOR: slot_model(seat)} if seat else {**roles}
 
 
 def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:

@@ -1,4 +1,4 @@
-"""A system that brings its own conductor: who sits in that role in its rows, whoever the pool seats.
+"""A system that brings its own conductor: who sits in that role in its rows.
 
 The pool file says who conducts for everybody else. A seat changes the role for one entry: its log
 names that model, and its calls are billed at that model's price.

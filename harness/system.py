@@ -52,7 +52,7 @@ Brings = Callable[[str], Mapping[str, Any]]
 """The same -> arguments of the solver that make it this row."""
 
 Unfit = Callable[[str, str, Sequence[str]], str | None]
-"""(the same, suite, digests of its questions) -> why the system may not sit this exam, else None."""
+"""(the same, suite, digests of its questions) -> why it may not sit this exam, else None."""
 
 Learn = Callable[[Matrix, int], Learned]
 """(single workers on the train split, seed) -> what a system has learnt from them."""

@@ -70,13 +70,14 @@ def _through(
     kept: tuple[Array, Array],
     start: int,
 ) -> Array:
-    """Return the states after one layer; its keys and values are written into `kept`."""
+    """Return the states, changed in place, after one layer; `kept` has its keys and values."""
     mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
     heads = _split(mixed, shape)
-    states = states + _attended(heads, shape, turns, kept, start) @ layer.out
+    states += _attended(heads, shape, turns, kept, start) @ layer.out
     gates = _norm(states, layer.between, shape.eps) @ layer.gates
     gate, up = gates[:, : shape.inner], gates[:, shape.inner :]
-    return states + (gate * _sigmoid(gate) * up) @ layer.down
+    states += (gate * _sigmoid(gate) * up) @ layer.down
+    return states
 
 
 def _sigmoid(values: Array) -> Array:
@@ -113,14 +114,18 @@ def _attended(
 
 def _rotated(heads: Array, cos: Array, sin: Array) -> Array:
     half = heads.shape[-1] // 2
-    turned = np.concatenate([-heads[..., half:], heads[..., :half]], axis=-1)
-    return heads * cos + turned * sin
+    turned = np.empty_like(heads)
+    np.negative(heads[..., half:], out=turned[..., :half])
+    turned[..., half:] = heads[..., :half]
+    turned *= sin
+    turned += heads * cos
+    return turned
 
 
 def _norm(states: Array, weight: Array, eps: float) -> Array:
     mean: Array = np.mean(states * states, axis=-1, keepdims=True)
-    root: Array = np.sqrt(mean + np.float32(eps))
-    return states / root * weight
+    root = np.sqrt(mean + np.float32(eps))
+    return (states / root * weight).astype(np.float32, copy=False)
 
 
 def _softmax(scores: Array) -> Array:
