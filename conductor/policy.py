@@ -69,9 +69,3 @@ def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:
 def by_one(plan: Workflow, worker: str) -> Workflow:
     """Return a plan whose every step one worker does."""
     return Workflow(tuple(replace(step, worker=worker) for step in plan.steps))
-
-
-def __getattr__(name: str) -> object:  # until every caller knows prompted.py
-    from conductor import prompted
-
-    return getattr(prompted, name)

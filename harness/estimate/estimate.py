@@ -138,7 +138,7 @@ def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
     except Unplannable as stop:
         manifest = job.catalogue.systems[manifest_key(row.system)]
         steps = _most_steps(manifest, row, estimator)
-        found = _worst(work, stop.first, estimator, (manifest.conductor_calls > 1, steps))
+        found = _worst(work, stop.first, estimator, (manifest.conductor_calls, steps))
         none = Take(sum((one.calls for one in found), Decimal(0)), None, None, None)
         planning, answering = counted(manifest.conductor_calls, "conductor call"), "step"
         basis = f"at most: {planning} and {counted(steps, answering)} a question"
@@ -189,11 +189,11 @@ def _planned(job: Job, row: Entry, pairs: Sequence[Pair]) -> list[tuple[CountedC
 
 
 def _worst(
-    work: Work, first: CountedCall, estimator: Estimator, shape: tuple[bool, int]
+    work: Work, first: CountedCall, estimator: Estimator, shape: tuple[int, int]
 ) -> tuple[Take, ...]:
     """Return the most that a model's plan can take, per question: the dearest worker does it all.
 
-    `shape` says whether a plan may be asked for again, and how many steps it may have.
+    `shape` says how often a conductor may be asked, and how many steps its plans may have.
     The first request is the first question's; others are longer by what their question is longer.
     """
     base = len(work.pairs[0][0].text.encode())
@@ -202,7 +202,7 @@ def _worst(
         longer = max(0, len(question.text.encode()) - base)
         request = replace(first, prompt_bytes=first.prompt_bytes + longer)
         asked = (
-            worst_case(worker, request, question, retried=shape[0], steps=shape[1])
+            worst_case(worker, request, question, planning=shape[0], steps=shape[1])
             for worker in estimator.spec.names
         )
         found.append(max(map(estimator.at_most, asked), key=dearness))

@@ -127,19 +127,25 @@ def counted_all(
 
 
 def worst_case(
-    worker: str, first: CountedCall, question: Question, *, retried: bool = True, steps: int = 5
+    worker: str, first: CountedCall, question: Question, *, planning: int = 2, steps: int = 5
 ) -> tuple[CountedCall, ...]:
     """Return the most that a written plan can ask of one worker, its conductor's calls included.
 
     Steps that read everything before them; a subtask is part of what the conductor wrote. The
-    retry has the first request, its reply, and a reason about as long as the first request.
+    retry has the first request, its reply, and a reason about as long as the first request. Of
+    `planning` calls of the conductor those after two belong to later rounds, which see the first
+    one's plan and last reply.
     """
     calls = [first]
-    if retried:
+    if planning > 1:
         calls.append(CountedCall(CONDUCTOR, 2 * first.prompt_bytes, (0,)))
     written = len(calls) - 1
     size = len(question.text.encode())
     for index in range(steps):
         before = tuple(range(written + 1, written + 1 + index))
         calls.append(CountedCall(worker, size, (written, *before)))
+    seen = (*range(written + 1), len(calls) - 1)
+    for later in range(len(calls), len(calls) + planning - 2):
+        calls.append(CountedCall(CONDUCTOR, 3 * first.prompt_bytes, seen))
+        seen = (*seen, later)
     return tuple(calls)
