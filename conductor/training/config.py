@@ -50,12 +50,12 @@ class ModelPart(Section):
 
 
 class PoolPart(Section):
-    """Which workers are conducted, and how many of them a question's prompt shows."""
+    """Which workers are conducted, and which of them a question's prompt shows (adaptive.py)."""
 
     name: str
-    shown: int | None = Field(default=None, ge=1)
-    """A random subset of so many for every question; None: all."""
-    order: Literal["fixed", "permuted"] = "fixed"
+    shown: int | Literal["random"] | None = None
+    """So many of them for every question, or a random number; None: all."""
+    order: Literal["pool", "random"] = "pool"
 
 
 class SuitesPart(Section):
@@ -109,9 +109,10 @@ class RewardPart(Section):
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
     cost_weight: float = Field(default=0.0, ge=0, le=1)
-    """`cost-aware` only: how much of a right plan's reward its cost may take."""
-    cost_scale_usd: Decimal | None = Field(default=None, gt=0)
-    """`cost-aware` only: dollars of a plan at which all of that is taken."""
+    """`cost-aware` only: what the dearest right answer loses (cost_term.py)."""
+    cost_scale: float = Field(default=0.0, ge=0)
+    """`cost-aware` only: dollars or calls from which on all of that is lost."""
+    cost_by: Literal["usd", "calls"] = "usd"
     concurrency: int = Field(default=64, ge=1)
     rpm: int | None = Field(default=None, ge=1)
     """Worker requests per minute; None: no limit of ours."""
@@ -225,8 +226,6 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
     strange = set(config.suites.weights) - set(config.suites.names)
     if strange:
         raise UserError(f"[suites] weights names {min(strange)!r}, which is not among its names.")
-    if config.reward.name == "cost-aware" and config.reward.cost_scale_usd is None:
-        raise UserError("[reward] cost-aware needs cost_scale_usd: the dollars that cost most.")
 
 
 def _put(data: dict[str, Any], setting: str) -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from conductor.adaptive import Shown, checked
 from conductor.reading import read
 from conductor.study import Study
 from conductor.training.config import TrainingConfig, VerdictsPart
@@ -121,8 +122,7 @@ class Training:
             exams=exams,
             weights=self.config.suites.weights,
             workers=self.spec.names,
-            shown=pool.shown,
-            permuted=pool.order == "permuted",
+            shown=Shown(pool.shown, pool.order),
             seed=self.config.run.seed * 2 + seed,
         )
 
@@ -158,11 +158,7 @@ def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    shown = config.pool.shown
-    if shown is not None and shown > len(spec.names):
-        raise UserError(
-            f"[pool] shown is {shown}, and pool {spec.name!r} has {len(spec.names)} workers."
-        )
+    checked(Shown(config.pool.shown, config.pool.order), len(spec.names))
 
 
 def _exam(name: str, config: TrainingConfig, parts: Parts) -> Exam:

@@ -1,25 +1,34 @@
 """The reward of a training: plans carried out on its pool and graded by its suites.
 
-One answerer serves training and validation, so that one limit of dollars holds for both. What a
-plan is worth is said in plan_reward.py and harness/rewards/core.py.
+One reward serves training and validation, so that one limit of dollars holds for both. What a plan
+is worth and what is refused is said in conductor/training_reward.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from conductor.pacing import Rates
-from conductor.plan_reward import PlanSettings, planned
 from conductor.training.folder import process
 from conductor.training.job import Training
 from conductor.training.studied import verdict_rewards
 from conductor.training.watch import Watching
-from harness.rewards.core import PAPER, PLAIN, Reward, RewardSettings, Values
+from conductor.training_reward import (
+    Conducted,
+    Place,
+    RewardConfig,
+    training_reward,
+)
+from harness.rewards.core import PAPER, PLAIN, Values
 from harness.rewards.exams import Exam
 
 LEDGER = "ledger"
+
+
+def _nothing() -> Decimal:
+    return Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +39,52 @@ class Rewards:
     validation: Watching
     stopped: Callable[[], str] = str
     """Why no worker is asked any more, as far as money goes; empty while there is some."""
+    spent: Callable[[], Decimal] = _nothing
+    """Dollars that are gone, earlier sittings included."""
 
 
 def rewards(training: Training, box: Any, folder: Path | None) -> Rewards:
-    """Return the rewards; every call of a worker is written below `folder`, where there is one."""
-    config, spec = training.config, training.spec
+    """Return the rewards; every call of a worker is written below `folder`, where there is one.
+
+    UserError for a reward that cannot be valued or paid.
+    """
+    config = training.config
     again = config.reward.deduplicate
     if training.study:
         most = config.reward.max_masked
         both = verdict_rewards(training.study, config.form, _values(training), most)
         return Rewards(Watching(both[0], again), Watching(both[1]))
-    usd = max_usd(training)
-    settings = PlanSettings(
-        form=config.form,
-        max_usd=usd,
-        seed=config.run.seed,
-        log_dir=folder / LEDGER if folder else None,
-        rates=Rates(per_minute=config.reward.rpm),
-        secret=frozenset(n for n, e in training.exams.items() if not e.suite.publishable),
-        rank=process(),
+    made = training_reward(
+        reward_config(training),
+        Conducted(training.spec, training.book, config.form),
+        {name: _both(training, name) for name in training.exams},
+        Place(folder / LEDGER if folder else None, box),
     )
-    answerer = planned(spec, training.book, settings)
-
-    def reward(exams: Mapping[str, Exam]) -> Reward:
-        return Reward(exams, answerer, _settings(training, usd), box)
-
+    answerer = made.answerer
     return Rewards(
-        Watching(reward(training.exams), again),
-        Watching(reward(training.held_out)),
+        Watching(made.reward, again),
+        Watching(made.reward),
         lambda: answerer.stopped,
+        lambda: answerer.usd,
+    )
+
+
+def reward_config(training: Training) -> RewardConfig:
+    """Return the [reward] section as the reward takes it."""
+    wanted = training.config.reward
+    return RewardConfig(
+        name=wanted.name,
+        cost_weight=wanted.cost_weight,
+        cost_scale=wanted.cost_scale,
+        cost_by=wanted.cost_by,
+        concurrency=wanted.concurrency,
+        rates=Rates(per_minute=wanted.rpm),
+        timeout_s=wanted.timeout_s,
+        max_masked=wanted.max_masked,
+        max_usd=max_usd(training),
+        deduplicate=wanted.deduplicate,
+        seed=training.config.run.seed,
+        rank=process(),
     )
 
 
@@ -68,15 +94,10 @@ def max_usd(training: Training) -> Decimal | None:
     return training.config.reward.max_usd if asked is None else asked
 
 
-def _settings(training: Training, usd: Decimal | None) -> RewardSettings:
-    reward = training.config.reward
-    return RewardSettings(
-        most=reward.concurrency,
-        timeout_s=reward.timeout_s,
-        max_usd=usd,
-        max_masked=reward.max_masked,
-        values=_values(training),
-    )
+def _both(training: Training, name: str) -> Exam:
+    """Return a suite with what teaches and what is held out."""
+    exam, held_out = training.exams[name], training.held_out[name]
+    return Exam(exam.suite, {**exam.questions, **held_out.questions})
 
 
 def _values(training: Training) -> Values:

@@ -6,10 +6,12 @@ what a prompt says (conductor/prompt.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol
 
+from conductor.adaptive import Shown as ShownWorkers
+from conductor.adaptive import shown_workers
 from conductor.form import Form
 from conductor.prompt import request
 from harness.pool_file import PoolSpec
@@ -73,8 +75,8 @@ class Draw:
     weights: Mapping[str, float]
     """Suite -> its share of the draws; a suite that is absent weighs what it has questions."""
     workers: tuple[str, ...]
-    shown: int | None
-    permuted: bool
+    shown: ShownWorkers
+    """Drawn anew for every row, with the row's number; its own seed does not count."""
     seed: int
 
 
@@ -85,7 +87,20 @@ def draw_rows(draw: Draw, count: int) -> list[Row]:
     weights = [draw.weights.get(name, float(len(draw.exams[name]))) for name in names]
     ids = {name: _shuffled(draw.exams[name], Random(rng.random())) for name in names}
     which = rng.choices(names, weights, k=count)
-    return [Row(name, next(ids[name]), 1, _subset(draw, rng)) for name in which]
+    rows = (Row(name, next(ids[name])) for name in which)
+    return [replace(row, workers=_shown(draw, row, at)) for at, row in enumerate(rows)]
+
+
+def _shown(draw: Draw, row: Row, at: int) -> tuple[str, ...]:
+    """Return the workers that a row shows, empty for the pool as it is."""
+    if draw.shown.whole:
+        return ()
+    drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
+    return shown_workers(draw.workers, row.question, drawn)
+
+
+SEEDS = 1 << 24
+"""Rows of one seed before another's subsets come again."""
 
 
 def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
@@ -93,15 +108,6 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
         order = list(ids)
         rng.shuffle(order)
         yield from order
-
-
-def _subset(draw: Draw, rng: Random) -> tuple[str, ...]:
-    """Return the workers a row shows, empty for the pool as it is."""
-    size = draw.shown or len(draw.workers)
-    if not draw.permuted and size >= len(draw.workers):
-        return ()
-    chosen = rng.sample(draw.workers, min(size, len(draw.workers)))
-    return tuple(chosen if draw.permuted else [name for name in draw.workers if name in chosen])
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,22 +47,33 @@ def _texts(shown: Shown) -> tuple[str, str]:
     return shown.prompt, plan_text(shown, seed=0)
 
 
-def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
-    """Return a byte-level BPE tokenizer, as transformers wraps one."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
+UNKNOWN = "<|endoftext|>"
+"""Never met by a byte-level tokenizer; Qwen2's class adds it where it is missing."""
 
+
+def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
+    """Return a byte-level BPE tokenizer that cuts texts as Qwen2's class does.
+
+    Whoever loads a folder of the Qwen2 architecture (AutoTokenizer, a server) gets that class, with
+    its normalizer and pre-tokenizer, whatever `tokenizer.json` says: another cut would be undone.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
+
+    qwen2: Any = Qwen2Tokenizer()
     tokenizer: Any = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.normalizer = qwen2.backend_tokenizer.normalizer
+    tokenizer.pre_tokenizer = qwen2.backend_tokenizer.pre_tokenizer
     tokenizer.decoder = decoders.ByteLevel()
     trainer: Any = trainers.BpeTrainer(
         vocab_size=vocab,
-        special_tokens=[PAD, END],
+        special_tokens=[PAD, END, UNKNOWN],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PAD, eos_token=END)
+    names = {"pad_token": PAD, "eos_token": END, "unk_token": UNKNOWN}
+    made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     made.chat_template = TEMPLATE
     made.padding_side = "left"
     return made

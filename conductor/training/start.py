@@ -157,7 +157,8 @@ def _tokenized(training: Training, shown: list[Any]) -> list[Any]:
 def _every_row(training: Training) -> list[Any]:
     """Return each train question a few times, with other workers where those are drawn."""
     count = sum(len(exam.questions) for exam in training.exams.values())
-    times = 1 if training.config.pool.order == "fixed" and not training.config.pool.shown else 8
+    pool = training.config.pool
+    times = 1 if pool.order == "pool" and pool.shown is None else 8
     even = training.config.model_copy(
         update={"suites": training.config.suites.model_copy(update={"weights": {}})}
     )

@@ -10,6 +10,7 @@ import random
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -52,9 +53,10 @@ class State:
     best_step: int = 0
     since: int = 0
     """Validations without a better one."""
-    usd: float = 0.0
-    dearest: float = 0.0
-    """Dollars of the dearest step so far."""
+    spent: Decimal = Decimal(0)
+    """Dollars when the running step began."""
+    dearest: Decimal = Decimal(0)
+    """Dollars of the dearest step of this sitting, its validation included."""
     ended: str = ""
     """Why training ended before its last step; empty while it has not."""
     asked_to_stop: bool = False
@@ -68,7 +70,6 @@ def state_of(lines: list[dict[str, Any]]) -> State:
     state = State()
     for line in lines:
         judge(state, line["step"], line.get("validation"))
-        spend(state, line)
     return state
 
 
@@ -82,13 +83,6 @@ def judge(state: State, step: int, validation: Mapping[str, Any] | None) -> bool
         return True
     state.since += 1
     return False
-
-
-def spend(state: State, line: Mapping[str, Any]) -> None:
-    """Note what a step cost."""
-    usd = (line.get("usd") or 0.0) + ((line.get("validation") or {}).get("usd") or 0.0)
-    state.usd += usd
-    state.dearest = max(state.dearest, usd)
 
 
 class Stepping(Callback):
@@ -126,6 +120,7 @@ class Stepping(Callback):
         self._random = random_states()
         self._started = monotonic()
         self.state.generating = 0.0
+        self.state.spent = self.rewards.spent()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count the step, validate when it is time, and say whether it was the last."""
@@ -135,7 +130,6 @@ class Stepping(Callback):
         self.state.line = self._line(step, seen, seconds)
         if step % self.training.config.validation.every == 0 or step == state.max_steps:
             self.state.line["validation"] = self.validate(step)
-        spend(self.state, self.state.line)
         self._end(control)
         self._write_plans(step, seen)
 
@@ -190,14 +184,15 @@ class Stepping(Callback):
         """Decide whether training ends here, with a checkpoint."""
         config, state = self.training.config, self.state
         patience = config.validation.patience
-        most = max_usd(self.training)
+        most, gone = max_usd(self.training), self.rewards.spent()
+        state.dearest = max(state.dearest, gone - state.spent)
         why = ""
         if state.asked_to_stop:
             why = "stopped as asked"
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
-        elif most is not None and state.usd + state.dearest > float(most):
-            why = f"${state.usd:.2f} are spent and another step could pass ${most}"
+        elif most is not None and gone + state.dearest > most:
+            why = f"stopped, for ${gone:.4f} are spent and another step could pass ${most}"
         why = self.trainer.agreed(why)
         if why:
             state.ended = why
