@@ -11,13 +11,14 @@ from conductor.prompted import (
     conductor_prompted,
     conductor_recursive,
 )
-from conductor.seated import conductor
+from conductor.seated import conductor, conductor_served
 
 __all__ = [
     "conductor",
     "conductor_best_single",
     "conductor_prompted",
     "conductor_recursive",
+    "conductor_served",
     "embedded",
 ]
 

@@ -58,14 +58,38 @@ def conductor(
     refused: a resumed run goes on with the same model.
     """
     about = _about(checkpoint)
-    if sha256 and about.weights_sha256 != sha256:
-        raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+    _refuse_another(checkpoint, about, sha256)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         shown_of(shown, order, shown_seed),
         rounds,
     )
     return as_solver(system, pool, seat(checkpoint))
+
+
+@solver
+def conductor_served(
+    checkpoint: str,
+    pool: str | None = None,
+    shown: int | str = "all",
+    order: str = "pool",
+    shown_seed: int = 0,
+    rounds: int | None = None,
+    sha256: str = "",
+) -> Solver:
+    """Let the `conductor` role plan, asked and read as a checkpoint is.
+
+    For a checkpoint that a server of yours runs: the role's model is that server's, and
+    `checkpoint` the folder that it serves.
+    """
+    about = _about(checkpoint)
+    _refuse_another(checkpoint, about, sha256)
+    return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds), pool)
+
+
+def _refuse_another(checkpoint: str, about: About, sha256: str) -> None:
+    if sha256 and about.weights_sha256 != sha256:
+        raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
 
 
 def trained_system(about: About, shown: Shown = WHOLE, rounds: int | None = None) -> System:
@@ -131,12 +155,36 @@ def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     return None
 
 
+SERVED = Manifest(
+    name=f"{CONDUCTOR}-served",
+    solver="conductor/conductor_served",
+    summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
+    source="Conductor, arXiv 2512.04388 (trained)",
+    calls=CALLS,
+    expected=lambda n, args: (0, _most_calls(args, "")),
+    needs=frozenset({"conductor"}),
+    conductor_calls=1,
+    k="checkpoint",
+    brings=lambda k: arguments(_named(k)),
+    unfit=lambda k, suite, digests: taught(k, suite, digests),
+)
+
+
+def _named(checkpoint: str) -> str:
+    if not checkpoint:
+        raise UserError(
+            "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
+        )
+    return checkpoint
+
+
 def manifests() -> tuple[Manifest, ...]:
     """Return a manifest per released checkpoint, the trained one first, which is always there."""
     others = (name for name in released() if name != TRAINED)
     return (
         _manifest(CONDUCTOR, TRAINED),
         *(_manifest(f"{CONDUCTOR}-{one}", one) for one in others),
+        SERVED,
     )
 
 

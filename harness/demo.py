@@ -28,6 +28,8 @@ SYSTEMS = (
     "random-workflow",
     "oracle",
 )
+CHECKPOINTS = ("conductor", "conductor-untrained")
+"""The trained conductor and where its training began: in NumPy, no torch is loaded."""
 RECORDED = "recorded-aime25"
 SELECTION = 20
 """Train questions per worker and suite; `podium run` takes more, the demo has two minutes."""
@@ -39,7 +41,7 @@ def demo(
     """Run the demo below `out` and return its log directories; the same call resumes it."""
     practice = Request(
         suites=PRACTICE,
-        systems=SYSTEMS,
+        systems=(*SYSTEMS, *released(catalogue)),
         pool="rehearsal",
         log_dir=out / "practice",
         limit=questions,
@@ -54,6 +56,13 @@ def demo(
         return [practice.log_dir]
     say(_left_out(recorded, catalogue))
     return [practice.log_dir, recorded.log_dir]
+
+
+def released(catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the trained conductors whose checkpoints ship with this version."""
+    spec = read_pool("rehearsal")
+    known = (name for name in CHECKPOINTS if name in catalogue.systems)
+    return tuple(name for name in known if refusal(name, catalogue, spec) is None)
 
 
 def _run(request: Request, catalogue: Catalogue, controls: Controls) -> None:

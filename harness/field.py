@@ -124,7 +124,7 @@ def _wrong_k(name: str, manifest: Manifest) -> str | None:
         return None
     if not manifest.k:
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
-    if manifest.seat is not None:
+    if manifest.brings is not None:
         return None if k else f"{name!r}: behind the @ stands a checkpoint."
     if not (k.isascii() and k.isdecimal()) or int(k) < 1 or str(int(k)) != k:
         return f"{name!r}: behind the @ stands a whole number from 1 on, as in {plain}@3."
@@ -143,8 +143,9 @@ def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
 
 
 def _unseated(name: str, manifest: Manifest) -> str | None:
-    """Return why the conductor that a system brings along is not there; None when it is."""
+    """Return why what a system brings along is not there; None when it is."""
     try:
+        _ = manifest.brings and manifest.brings(split_k(name)[1])
         _ = manifest.seat and manifest.seat(split_k(name)[1])
     except UserError as error:
         return f"{name}: {error}"

@@ -95,7 +95,7 @@ def _behind(manifest: Manifest) -> str:
     if not manifest.k:
         return "sets nothing"
     sets = f"sets {manifest.k}: {manifest.name}"
-    return f"{sets}@{'3' if manifest.seat is None else 'FOLDER'}"
+    return f"{sets}@{'3' if manifest.brings is None else 'FOLDER'}"
 
 
 def _expected(manifest: Manifest) -> str:

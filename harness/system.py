@@ -84,9 +84,9 @@ class Manifest:
     conductor_calls: int = 2
     """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
     seat: Seat | None = None
-    """The conductor that it brings along, whoever the pool's is (harness/seating.py); `NAME@X` then
-    names another one instead of a number."""
+    """The conductor that it brings along, whoever the pool's is (harness/seating.py)."""
     brings: Brings | None = None
+    """Where `NAME@X` names a checkpoint instead of a number."""
     unfit: Unfit | None = None
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""

@@ -1,5 +1,6 @@
 """A dry run can count every system: places instead of replies break none of them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,11 @@ import pytest
 
 from harness.cli.parts import catalogue
 from harness.estimate.plans import Unplannable, counted_calls
-from harness.field import missing_extra
+from harness.field import missing_extra, refusal
 from harness.place import Place, standing_at
 from harness.pool_file import read_pool
 from harness.solver import system_of
+from harness.system import Manifest
 
 ALL = catalogue()
 SPEC = read_pool("rehearsal")
@@ -29,13 +31,19 @@ COUNTED = [
 ]
 
 
+def brought(manifest: Manifest) -> Mapping[str, Any]:
+    return manifest.brings("") if manifest.brings else {}
+
+
 @pytest.mark.parametrize("suite", ["practice-integer", "practice-choice", "practice-code"])
 @pytest.mark.parametrize("name", COUNTED)
 def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite: str) -> None:
     manifest = ALL.systems[name]
     if missing_extra(manifest):
         pytest.skip(f"{name} needs the extra {manifest.extra}")
-    arguments = {**GIVEN.get(name, {}), "pool": SPEC.name}
+    if manifest.brings and refusal(name, ALL, SPEC):
+        pytest.skip(f"{name}: no such checkpoint is released")
+    arguments = {**GIVEN.get(name, {}), **brought(manifest), "pool": SPEC.name}
     with standing_at(Place(Path("nowhere"), SPEC)):
         system = system_of(lambda: ALL.solver(manifest.solver, arguments))
     question = ALL.suites[suite].load("eval")[0].sealed()

@@ -15,6 +15,7 @@ from harness.audit import audit
 from harness.cli import main
 from harness.cli.parts import catalogue, controls
 from harness.compose import Request
+from harness.errors import UserError
 from harness.estimate.estimate import estimate
 from harness.estimate.plans import counted_calls
 from harness.field import missing_extra
@@ -30,11 +31,21 @@ from reports.row import Row
 from reports.tables import build_rows
 
 SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
+
+
+def has_its_conductor(manifest: Manifest) -> bool:
+    """Say whether a system brings no conductor along, or one whose checkpoint is released."""
+    try:
+        return manifest.brings is None or bool(manifest.brings(""))
+    except UserError:
+        return False
+
+
 ALONE = [
     name
     for name, one in SYSTEMS.items()
     if not one.learns and not one.needs - {"conductor"} and one.group != "frameworks"
-    if name != "single:<worker>" and missing_extra(one) is None
+    if name != "single:<worker>" and missing_extra(one) is None and has_its_conductor(one)
 ]
 """Systems that can sit any practice suite, with no train split and with what is installed here."""
 
@@ -105,7 +116,11 @@ def test_where_prompts_are_cut_is_part_of_their_digest() -> None:
     assert whole.prompt_sha256 != cut.prompt_sha256
 
 
-PLANNED = [name for name in ALONE if name != "oracle" and "conductor" not in SYSTEMS[name].needs]
+PLANNED = [
+    name
+    for name in ALONE
+    if name != "oracle" and "conductor" not in SYSTEMS[name].needs and not SYSTEMS[name].seat
+]
 """Those whose calls a dry run can count: the oracle's plans and a conductor's are not there yet."""
 
 

@@ -6,7 +6,7 @@ podium.json. `parrot` writes a model that says one text whatever it is asked.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +152,24 @@ def write_tokenizer(folder: Path, words: Sequence[str] = ()) -> Tokenizer:
 def write_checkpoint(folder: Path, toy: Toy = Toy(), sizes: Sizes = Sizes()) -> Path:
     """Write a whole checkpoint of random weights, and return its folder."""
     write_model(folder, sizes)
+    write_tokenizer(folder)
+    write_about(toy.described(), folder)
+    return folder
+
+
+def speaker(folder: Path, toy: Toy = Toy(), sizes: Sizes = Sizes(), seed: int = 0) -> Path:
+    """Write a checkpoint of random weights that says printable ASCII only, and ends sometimes.
+
+    Whoever turns tokens into text, whole or one by one, then gets the same text.
+    """
+    sizes = replace(sizes, tied=False)
+    tensors = random_tensors(sizes, seed)
+    signs = sorted(pre_tokenizers.ByteLevel.alphabet())
+    spoken = [at for at, sign in enumerate(signs, len(SPECIAL)) if sign.isascii()]
+    head = tensors["lm_head.weight"]
+    silent = np.setdiff1d(np.arange(len(head)), [*spoken, END])
+    head[silent] = 0
+    save(folder, sizes, tensors)
     write_tokenizer(folder)
     write_about(toy.described(), folder)
     return folder
