@@ -10,6 +10,7 @@ not be published are in no file: their replies are kept in memory. Not here: wha
 
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from weakref import finalize
+from weakref import WeakValueDictionary, finalize
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -41,18 +42,48 @@ def key_of(*parts: object) -> bytes:
 
 
 @dataclass(slots=True, weakref_slot=True)
+class _File:
+    """An open file of replies, and the turn of who uses it."""
+
+    replies: sqlite3.Connection
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self, key: bytes) -> str | None:
+        with self.lock:
+            found = self.replies.execute("SELECT reply FROM replies WHERE key = ?", (key,))
+            row = found.fetchone()
+        return None if row is None else str(row[0])
+
+    def write(self, key: bytes, reply: str) -> None:
+        with self.lock:
+            self.replies.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, reply))
+
+
+_OPEN: "WeakValueDictionary[tuple[int, Path], _File]" = WeakValueDictionary()
+"""By process and path: two rewards of one process share a file, two processes never do."""
+_OPENING = threading.Lock()
+
+
+@dataclass(slots=True)
 class PaidReplies:
     """The replies of one process; `folder` None keeps them in memory alone."""
 
     folder: Path | None = None
     rank: int = 0
     """Which process of a training this is: each has a file of its own."""
-    _file: sqlite3.Connection | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _file: _File | None = None
     _known: OrderedDict[bytes, Reply] = field(default_factory=OrderedDict[bytes, Reply])
     _under_way: RunVar[dict[bytes, anyio.Event]] = field(
         default_factory=lambda: RunVar[dict[bytes, anyio.Event]]("podium replies under way")
     )
+
+    def open(self) -> None:
+        """Open the file; UserError where another process has it, or it is damaged."""
+        if self.folder is not None and self._file is None:
+            path = self.folder / FOLDER / f"rank-{self.rank}.sqlite"
+            with _OPENING:
+                self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
+                _OPEN[os.getpid(), path] = self._file
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
         """Return a reply and whether it was known; `ask` is called once for equal keys.
@@ -86,40 +117,28 @@ class PaidReplies:
         return under_way
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
-        with self._lock:
-            if self.folder is None or not lasting:
-                return self._known.get(key)
-            found = self._open(self.folder).execute(
-                "SELECT reply FROM replies WHERE key = ?", (key,)
-            )
-            row = found.fetchone()
-        return None if row is None else _from_json(row[0])
+        self.open()
+        if self._file is None or not lasting:
+            return self._known.get(key)
+        said = self._file.read(key)
+        return None if said is None else _from_json(said)
 
     def _write(self, key: bytes, reply: Reply, lasting: bool) -> None:
-        with self._lock:
-            if self.folder is None or not lasting:
-                self._known[key] = reply
-                if len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
-                return
-            insert = "INSERT OR IGNORE INTO replies VALUES (?, ?)"
-            self._open(self.folder).execute(insert, (key, _as_json(reply)))
-
-    def _open(self, folder: Path) -> sqlite3.Connection:
-        """Return this process's file, opened when it is first wanted; the caller holds the lock."""
-        if self._file is None:
-            (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-            self._file = _opened(folder / FOLDER / f"rank-{self.rank}.sqlite")
-            finalize(self, self._file.close)
-        return self._file
+        if self._file is not None and lasting:
+            self._file.write(key, _as_json(reply))
+            return
+        self._known[key] = reply
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open a file for this process alone; UserError where another has it, or it is damaged.
+def _opened(path: Path) -> _File:
+    """Open a file for this process alone.
 
     A reply is with the system when it is written: only a machine that goes down can lose the last.
     """
-    file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
     try:
         for order in (
             "PRAGMA locking_mode = EXCLUSIVE",
@@ -135,7 +154,9 @@ def _opened(path: Path) -> sqlite3.Connection:
         busy = "locked" in str(error) or "busy" in str(error)
         why = "another training has it open" if busy else "it is damaged: move it away"
         raise UserError(f"The replies in {path} cannot be read: {why}.") from None
-    return file
+    opened = _File(file)
+    finalize(opened, file.close)
+    return opened
 
 
 def _as_json(reply: Reply) -> str:

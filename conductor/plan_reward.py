@@ -116,7 +116,11 @@ class Planned:
         return self._spend.gone
 
     def check(self, item: RewardItem) -> None:
-        """Raise UserError for an item whose workers or first round are not there."""
+        """Raise UserError for an item whose workers or first round are not there.
+
+        Also where the replies that were paid for cannot be read.
+        """
+        self._asking.paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
         if strangers:
             raise UserError(

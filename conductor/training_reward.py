@@ -126,7 +126,7 @@ def plan_settings(
 
 
 def _settings(config: RewardConfig, form: Form, values: Valuing) -> RewardSettings:
-    """Return how the reward works; dollars are watched by the answerer, who knows what is cached."""
+    """Return how the reward works; the answerer watches dollars: it knows what is cached."""
     waits = config.rates.slowest_s(config.concurrency * form.max_steps)
     return RewardSettings(
         most=config.concurrency,

@@ -16,7 +16,7 @@ from toy import Toy
 
 from conductor.form import Form
 from conductor.plan_reward import PlanSettings, planned, shown_to_policy
-from conductor.policy import conductor_prompted
+from conductor.prompted import conductor_prompted
 from conductor.prompt import plan_request
 from harness.pool_file import read_pool
 from harness.prices import read_book
