@@ -38,7 +38,8 @@ def parse_json(
     >>> parse_json('{"model_id": [1], "subtasks": [""], "access_list": [[]]}', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='', reads=(), system=None, sampling=None),))
     """
-    plans = [found for found in _values(text.encode(errors="replace").decode()) if "model" in found]
+    values = _values(text.encode(errors="replace").decode())
+    plans = [found for found in values if '"model_id"' in found or '"steps"' in found]
     if not plans:
         return Malformed(NO_OBJECT)
     try:

@@ -172,6 +172,9 @@ def _one_of(name: str, value: Any, choice: Any) -> Any:
 
 def _dollars(amount: str | float | None) -> Decimal | None:
     try:
-        return None if amount is None else Decimal(str(amount))
+        found = None if amount is None else Decimal(str(amount))
     except InvalidOperation:
-        raise UserError(f"max_usd is an amount in US dollars, not {amount!r}.") from None
+        found = Decimal("NaN")
+    if found is not None and not found.is_finite():
+        raise UserError(f"max_usd is an amount in US dollars, not {amount!r}.")
+    return found
