@@ -53,6 +53,8 @@ class TrainRequest:
     out: Path
     resume: bool = False
     max_usd: Decimal | None = None
+    dry: bool = False
+    """Only an estimate is wanted: no worker will be asked, so none needs a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ def found(config: TrainingConfig, request: TrainRequest, parts: Parts) -> Traini
         return _found_study(config, request, parts, parts.study(config.verdicts))
     spec = read_pool(config.pool.name)
     book = read_book(spec.prices)
-    refuse_unready(spec, book, ())
+    if not request.dry:
+        refuse_unready(spec, book, ())
     _refuse_pool(config, spec)
     refuse_unknown(parts.catalogue.boxes, config.suites.box)
     named = {name: _exam(name, config, parts) for name in dict.fromkeys(config.suites.names)}

@@ -43,7 +43,7 @@ def _training(args: argparse.Namespace) -> Any:
         settings.append(f"run.seed={args.seed}")
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
-    request = TrainRequest(out=out, resume=args.resume, max_usd=args.max_usd)
+    request = TrainRequest(out, args.resume, args.max_usd, args.dry_run)
     return found(config, request, Parts(catalogue(), controls().bare, study_for))
 
 
