@@ -11,6 +11,7 @@ from decimal import Decimal
 from time import monotonic
 
 from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Scores, Status
+from harness.rewards.trainer import once_in_its_step
 from harness.workflow import Workflow
 
 ReadPlan = Callable[[RewardItem], Workflow | None]
@@ -45,7 +46,7 @@ class Watching:
 
     async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Score each different item once, as its first was numbered; its cost is said once."""
-        keys = [replace(item, replicate=0) for item in items]
+        keys = [once_in_its_step(item) for item in items]
         firsts: dict[RewardItem, RewardItem] = {}
         for key, item in zip(keys, items, strict=True):
             firsts.setdefault(key, item)

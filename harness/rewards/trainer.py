@@ -109,6 +109,15 @@ def at_step(items: Sequence[RewardItem], step: int) -> list[RewardItem]:
     return [replace(item, replicate=begins + item.replicate) for item in items]
 
 
+def once_in_its_step(item: RewardItem) -> RewardItem:
+    """Return the item as the first of its equals: they share a draw, and a later step has its own.
+
+    >>> once_in_its_step(RewardItem("s", "q", "", replicate=3 * EQUAL + 2)).replicate == 3 * EQUAL
+    True
+    """
+    return replace(item, replicate=item.replicate - item.replicate % EQUAL)
+
+
 def metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
     """Return shares of the batch by status, the share without a value, and dollars.
 
