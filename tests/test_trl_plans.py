@@ -73,6 +73,14 @@ def test_equal_plans_get_draws_of_their_own_within_a_step_and_across_steps() -> 
     assert ASKED[0] == 1, "the first draw of the first step is that of an evaluation"
 
 
+def test_a_plan_in_other_words_gets_a_draw_of_its_own_and_shares_one_where_told() -> None:
+    said = [SOLVE, f"Ada knows this.\n{SOLVE}"]
+    step(made(), said)
+    assert len(set(ASKED)) == 2
+    step(made(RewardConfig(deduplicate=True)), said)
+    assert len(ASKED) == 1
+
+
 def test_equal_plans_share_one_draw_where_told_but_not_across_steps() -> None:
     reward = made(RewardConfig(deduplicate=True))
     for at in (0, 1):

@@ -7,7 +7,7 @@ Not here: values (values.py) and counts of a whole training (tally.py).
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 from harness.rewards.items import RewardItem, RewardOutcome
@@ -48,6 +48,17 @@ def groups_of(items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]) ->
 def prompt_of(item: RewardItem) -> Prompt:
     """Return the prompt that an item is a completion of."""
     return Prompt(item.suite, item.question, item.epoch, item.workers, item.first)
+
+
+def numbered_in_groups(items: Sequence[RewardItem]) -> list[RewardItem]:
+    """Number the completions of each prompt: equal plans may stand in texts that differ."""
+    seen: Counter[Prompt] = Counter()
+    numbered: list[RewardItem] = []
+    for item in items:
+        prompt = prompt_of(item)
+        numbered.append(replace(item, replicate=seen[prompt]))
+        seen[prompt] += 1
+    return numbered
 
 
 def plan_metrics(

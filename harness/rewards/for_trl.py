@@ -9,9 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.rewards.batch import Prompt, columns_of, groups_of, plan_metrics
+from harness.rewards.batch import (
+    Prompt,
+    columns_of,
+    groups_of,
+    numbered_in_groups,
+    plan_metrics,
+)
 from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.trainer import Made, Source, at_step, metrics, replicated, text_of
+from harness.rewards.trainer import Made, Source, at_step, metrics, text_of
 
 if TYPE_CHECKING:
     from harness.rewards.core import Sat
@@ -35,8 +41,8 @@ class TrlReward:
         """Keep the reward, or the function that makes it.
 
         `name` is what TRL logs it under, `names` are the pool's workers, for their shares. With
-        `again`, equal completions of a step are carried out anew, each with replies of its own;
-        without, they share what the first one came to.
+        `again`, every completion of a step is carried out with replies of its own, equal ones too;
+        without, those that ask the same of the same worker share its reply.
         """
         self.__name__ = name
         self._made = Made(scores)
@@ -81,7 +87,7 @@ class TrlReward:
 
     def _items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
         items = _items(completions, columns)
-        numbered = replicated(items) if self._again else items
+        numbered = numbered_in_groups(items) if self._again else items
         state = columns.get("trainer_state")
         return at_step(numbered, getattr(state, "global_step", 0))
 
