@@ -108,6 +108,13 @@ def read_about(folder: Path) -> About:
     return about
 
 
+def identity(folder: Path) -> str:
+    """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
+    parts = ("config.json", "model.safetensors", "tokenizer.json", FILE)
+    held = ((folder / name).read_bytes() for name in parts if (folder / name).is_file())
+    return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in held)).hexdigest()
+
+
 def released() -> tuple[str, ...]:
     """Return the names of the checkpoints that ship with podium, the trained one first."""
     found = {path.parent.name for path in RELEASED.glob(f"*/{FILE}")}

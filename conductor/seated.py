@@ -1,4 +1,4 @@
-"""The trained conductor: a checkpoint seated in the conductor's role, whatever the pool seats there.
+"""The trained conductor: a checkpoint in the conductor's role, whatever the pool seats there.
 
 A row per checkpoint: `conductor` is the released one, each further folder of conductor/released/ is
 a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint. A model is
@@ -15,7 +15,15 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
 from conductor.adaptive import WHOLE, Shown, shown_of
-from conductor.checkpoint import TRAINED, About, folder_of, kept_digest, read_about, released
+from conductor.checkpoint import (
+    TRAINED,
+    About,
+    folder_of,
+    identity,
+    kept_digest,
+    read_about,
+    released,
+)
 from conductor.form import Form
 from conductor.policy import conductor_system
 from conductor.prompt import prompts
@@ -54,11 +62,11 @@ def conductor(
     """Let a checkpoint plan each question: a released one by name, or any by its folder.
 
     `shown`, `order` and `shown_seed` are those of `conductor_prompted`; `rounds` further ones are
-    those it was trained for. `worker` does every step. With `sha256`, weights of another digest are
-    refused: a resumed run goes on with the same model.
+    those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
+    name is refused: a resumed run goes on with the same model.
     """
     about = _about(checkpoint)
-    _refuse_another(checkpoint, about, sha256)
+    _refuse_another(checkpoint, sha256)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         shown_of(shown, order, shown_seed),
@@ -83,12 +91,12 @@ def conductor_served(
     `checkpoint` the folder that it serves.
     """
     about = _about(checkpoint)
-    _refuse_another(checkpoint, about, sha256)
+    _refuse_another(checkpoint, sha256)
     return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds), pool)
 
 
-def _refuse_another(checkpoint: str, about: About, sha256: str) -> None:
-    if sha256 and about.weights_sha256 != sha256:
+def _refuse_another(checkpoint: str, sha256: str) -> None:
+    if sha256 and identity(folder_of(checkpoint)) != sha256:
         raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
 
 
@@ -128,9 +136,9 @@ def _about(checkpoint: str) -> About:
 
 
 def arguments(checkpoint: str) -> Mapping[str, Any]:
-    """Return the solver's arguments of one row: the checkpoint, and the digest of its weights."""
-    about = _about(checkpoint)
-    return {"checkpoint": checkpoint, "sha256": about.weights_sha256}
+    """Return the solver's arguments of one row: the checkpoint, and the digest of its files."""
+    _about(checkpoint)
+    return {"checkpoint": checkpoint, "sha256": identity(folder_of(checkpoint))}
 
 
 def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:

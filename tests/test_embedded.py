@@ -60,7 +60,7 @@ def test_a_prompt_read_at_once_gives_what_reading_it_token_by_token_gives(model:
 def test_the_order_of_a_prompt_matters(model: Qwen2) -> None:
     found = [
         model.read(np.asarray(tokens), model.begun(9))
-        for tokens in (PROMPT, PROMPT[::-1][1:] + [3])
+        for tokens in (PROMPT, [*PROMPT[::-1][1:], 3])
     ]
     assert np.abs(found[0] - found[1]).max() > 1e-2
 

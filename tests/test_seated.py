@@ -1,0 +1,287 @@
+"""The trained conductor as a system: a checkpoint in the conductor's role, run and audited."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from audited import failing, rows_below
+from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
+from inspect_ai.log import read_eval_log
+from scripted import scripted_pool
+from toy_checkpoint import Sizes, Toy, parrot, write_checkpoint
+
+from conductor.checkpoint import (
+    About,
+    cards_digest,
+    read_about,
+    released,
+    taught_digests,
+    write_about,
+)
+from conductor.form import Form
+from conductor.seated import conductor, seat, taught, trained_system
+from harness.cli import main
+from harness.cli.parts import catalogue
+from harness.compose import seat_of
+from harness.errors import UserError
+from harness.field import matched_with, refusal
+from harness.logs import find_logs
+from harness.pool_file import read_pool
+from harness.records import Question
+from harness.rewards.exams import question_digest
+from suites.bare import bare
+from suites.practice_integer import practice_integer
+
+PLAN = 'model_id = [1]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'
+POOL = read_pool("rehearsal")
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    return parrot(tmp_path / "toy", PLAN)
+
+
+def run(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def podium_run(toy: Path, logs: Path, *more: object) -> int:
+    asked = ("run", "--suite", "practice-integer", "--pool", "rehearsal", "--limit", 3)
+    return run(*asked, "--system", f"conductor@{toy}", "--log-dir", logs, *more)
+
+
+# --- what a checkpoint says about itself ------------------------------------------------------
+
+
+def test_what_is_written_beside_weights_is_read_back(toy: Path) -> None:
+    about = replace(
+        Toy().described(),
+        form=Form(layout="compact", access="binary", max_steps=3),
+        taught=("00ff" * 4,),
+        reward="cost-aware",
+        steps=120,
+    )
+    written = write_about(about, toy)
+    assert read_about(toy) == written == replace(about, weights_sha256=written.weights_sha256)
+    assert len(written.weights_sha256) == 64
+
+
+def test_other_weights_than_those_described_are_refused(toy: Path) -> None:
+    with (toy / "model.safetensors").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(UserError, match=r"is not the file that podium\.json describes"):
+        read_about(toy)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"form": {"layout": "round"}}'])
+def test_a_damaged_description_is_refused(toy: Path, content: str) -> None:
+    (toy / "podium.json").write_text(content)
+    with pytest.raises(UserError, match=r"podium\.json is damaged or of another version"):
+        read_about(toy)
+
+
+def test_a_folder_without_a_description_is_no_conductor(toy: Path) -> None:
+    (toy / "podium.json").unlink()
+    assert "has no podium.json" in str(refusal(f"conductor@{toy}", catalogue(), POOL))
+
+
+def test_digests_of_cards_depend_on_their_order() -> None:
+    assert cards_digest(["a", "b"]) != cards_digest(["b", "a"])
+    assert cards_digest(["ab", ""]) != cards_digest(["a", "b"])
+
+
+# --- the system -------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_is_asked_by_its_own_form() -> None:
+    about = replace(Toy().described(), form=Form(layout="compact", cards=False))
+    rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
+    answer = anyio.run(trained_system(about), Question("q", "What is 2 + 2?", "integer"), rig.pool)
+    assert rig.heard[0].last == "What is 2 + 2?\n\nModels:\n0:\n1:\n\nPlan:"
+    assert (answer.text, rig.asked) == ("4", ["conductor", "abacus"])
+
+
+def test_a_plan_that_cannot_be_read_is_not_asked_for_again() -> None:
+    rig = scripted_pool(abacus="4", conductor="no plan")
+    answer = anyio.run(
+        trained_system(Toy().described()), Question("q", "Why?", "integer"), rig.pool
+    )
+    assert (answer.text, rig.asked) == ("", ["conductor"])
+
+
+def test_the_seat_stands_before_the_pools_own_conductor(toy: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    assert podium_run(toy, logs, "--system", "conductor-prompted") == 0
+    headers = [read_eval_log(str(path), header_only=True) for path in find_logs([logs])]
+    roles = {
+        str(log.eval.metadata["podium"]["system"]): log.eval.model_roles
+        for log in headers
+        if log.eval.metadata
+    }
+    models = {name: (held or {})["conductor"] for name, held in roles.items()}
+    assert getattr(models[f"conductor@{toy}"], "model", "") == f"embedded/{toy}"
+    assert getattr(models["conductor-prompted"], "model", "") == "rehearsal/planner"
+
+
+def test_a_run_of_a_checkpoint_is_billed_and_the_audit_passes(toy: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    assert podium_run(toy, logs) == 0
+    assert failing(logs) == set()
+    rows = rows_below(logs)
+    conducted = [row for row in rows if row.role == "conductor"]
+    assert [row.model for row in conducted] == [f"embedded/{toy}"] * 3
+    assert {row.role for row in rows} == {"conductor", "abacus"}
+    for row in conducted:
+        assert row.price_ref == "embedded/conductor"
+        assert row.usd is not None
+        assert row.usd > 0
+
+
+def test_a_resumed_run_goes_on_with_the_same_weights_only(toy: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    assert podium_run(toy, logs) == 0
+    parrot(toy, PLAN.replace("[1]", "[0]"))
+    assert podium_run(toy, logs, "--limit", 4) != 0
+
+
+def test_inspect_alone_runs_a_checkpoint_by_the_solvers_name(toy: Path, tmp_path: Path) -> None:
+    [log] = evaluate(
+        practice_integer(),
+        solver=conductor(str(toy), "rehearsal"),
+        model=None,
+        limit=2,
+        log_dir=str(tmp_path / "logs"),
+        display="none",
+    )
+    assert log.status == "success"
+    calls = [
+        (event.role, event.model)
+        for sample in log.samples or []
+        for event in sample.events
+        if event.event == "model"
+    ]
+    assert calls == [("conductor", f"embedded/{toy}"), ("abacus", "rehearsal/abacus")] * 2
+
+
+def test_another_model_for_the_role_is_refused_in_words(toy: Path, tmp_path: Path) -> None:
+    [log] = evaluate(
+        practice_integer(),
+        solver=conductor(str(toy), "rehearsal"),
+        model=None,
+        model_roles={"conductor": "rehearsal/planner"},
+        limit=1,
+        log_dir=str(tmp_path / "logs"),
+        display="none",
+    )
+    assert log.error is not None
+    assert "brings its own conductor" in log.error.message
+
+
+def test_a_served_checkpoint_is_asked_at_the_pools_conductor(toy: Path, tmp_path: Path) -> None:
+    pool = tmp_path / "served.toml"
+    text = (Path(__file__).parents[1] / "harness" / "pools" / "rehearsal.toml").read_text()
+    pool.write_text(text.replace('name = "rehearsal"', 'name = "served"'))
+    logs = tmp_path / "logs"
+    asked = ("run", "--suite", "practice-integer", "--pool", pool, "--limit", 1, "--log-dir", logs)
+    assert run(*asked, "--system", f"conductor-served@{toy}") == 0
+    conducted = [row for row in rows_below(logs) if row.role == "conductor"]
+    assert [row.model for row in conducted] == ["rehearsal/planner"]
+    assert failing(logs) == set()
+
+
+def test_a_served_checkpoint_must_be_named() -> None:
+    said = str(refusal("conductor-served", catalogue(), POOL))
+    assert said.endswith("as in conductor-served@FOLDER.")
+
+
+def test_a_dry_run_bounds_a_checkpoint_at_its_own_price(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert podium_run(toy, tmp_path / "logs", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "1 conductor call" in said
+    assert not (tmp_path / "logs").exists()
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+def learnt(folder: Path, **changes: Any) -> Path:
+    write_checkpoint(folder, Toy(about=replace(Toy().described(), **changes)))
+    return folder
+
+
+def test_a_study_checkpoint_is_refused_on_the_exam_it_studied(tmp_path: Path) -> None:
+    folder = learnt(tmp_path / "study", role="study", suites=("practice-choice",))
+    assert "learnt from recorded verdicts" in str(taught(str(folder), "practice-choice", ()))
+    assert taught(str(folder), "practice-integer", ()) is None
+
+
+def test_a_run_that_asks_what_was_taught_is_refused_before_a_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = catalogue().suites["practice-integer"].load("eval")[1]
+    folder = learnt(tmp_path / "cribbed", taught=taught_digests([asked], bare))
+    assert podium_run(folder, tmp_path / "logs") != 0
+    said = capsys.readouterr().err
+    assert "1 questions of practice-integer taught checkpoint" in said
+    assert not any((tmp_path / "logs").glob("*.eval"))
+
+
+def test_without_podium_run_a_studied_question_is_refused_when_it_is_asked() -> None:
+    question = Question("q-1", "What is 2 + 2?", "integer")
+    about = replace(Toy().described(), role="study", taught=taught_digests([question]))
+    rig = scripted_pool(abacus="4", conductor=PLAN)
+    with pytest.raises(UserError, match="Question q-1 taught this checkpoint"):
+        anyio.run(trained_system(about), question, rig.pool)
+    assert not rig.heard
+
+
+def test_taught_questions_are_kept_bare_and_as_they_were_asked() -> None:
+    question = Question("q", "Answer with a number.\nWhat is 2 + 2?", "integer")
+    kept = taught_digests([question], lambda one: one.text.splitlines()[1])
+    assert question_digest("What is 2 + 2")[:16] in kept
+    assert question_digest(question.text)[:16] in kept
+
+
+def test_a_checkpoint_too_small_for_the_prompt_gives_wrong_answers_and_no_crash(
+    tmp_path: Path,
+) -> None:
+    write_checkpoint(tmp_path / "small", sizes=Sizes(context=32))
+    assert podium_run(tmp_path / "small", tmp_path / "logs") == 0
+    assert failing(tmp_path / "logs") == set()
+
+
+@pytest.mark.parametrize("name", ["conductor@", "conductor@no/such/folder", "conductor@has space"])
+def test_a_name_that_is_no_checkpoint_is_refused(name: str) -> None:
+    assert refusal(name, catalogue(), POOL) is not None
+
+
+def test_controls_are_matched_with_the_trained_conductor_where_it_is_there(toy: Path) -> None:
+    names = ["single:sage", "conductor-prompted", f"conductor@{toy}"]
+    assert matched_with(None, names) == f"conductor@{toy}"
+    assert matched_with(None, names[:2]) == "conductor-prompted"
+    assert matched_with("single:sage", names) == "single:sage"
+
+
+def test_every_released_checkpoint_is_a_row_that_can_be_seated() -> None:
+    parts = catalogue()
+    for name in released():
+        system = "conductor" if name == "trained" else f"conductor-{name}"
+        seated = seat_of(system, parts)
+        assert seated == seat(name)
+        assert read_about(Path(conductor_folder(name))).role == "practice"
+
+
+def conductor_folder(name: str) -> str:
+    return str(Path(__file__).parents[1] / "conductor" / "released" / name)
+
+
+def test_json_of_a_description_holds_no_text_of_a_question(tmp_path: Path) -> None:
+    question = Question("q", "What is the secret word?", "text")
+    about: About = replace(Toy().described(), taught=taught_digests([question]))
+    folder = learnt(tmp_path / "quiet", taught=about.taught)
+    assert "secret" not in json.dumps(json.loads((folder / "podium.json").read_text()))
