@@ -23,7 +23,7 @@ def plan_text(shown: Shown, seed: int) -> str:
     rng = Random(f"{seed} {shown.row.question}")
     if rng.random() < 0.5:
         worker = rng.randrange(workers)
-    lists = ([worker], ["Solve it."], [[]])
+    lists: tuple[list[int], list[str], list[list[int]]] = ([worker], ["Solve it."], [[]])
     names = ("model_id", "subtasks", "access_list")
     return "\n".join(
         f"{name} = {json.dumps(said)}" for name, said in zip(names, lists, strict=True)
