@@ -11,7 +11,14 @@ from pathlib import Path
 import anyio
 import numpy as np
 import pytest
-from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    get_model,
+)
 from toy_checkpoint import (
     END,
     Sizes,
@@ -42,7 +49,7 @@ def ask(
     folder: Path, text: str, config: GenerateConfig | None = None, model: Model | None = None
 ) -> ModelOutput:
     used = model or get_model(f"embedded/{folder}", memoize=False)
-    asked = [ChatMessageUser(content=text)]
+    asked: list[ChatMessage] = [ChatMessageUser(content=text)]
     return anyio.run(lambda: used.generate(asked, config=config or GenerateConfig()))
 
 
@@ -52,9 +59,8 @@ def ask(
 def test_a_prompt_read_at_once_gives_what_reading_it_token_by_token_gives(model: Qwen2) -> None:
     at_once = model.read(np.asarray(PROMPT), model.begun(len(PROMPT)))
     state = model.begun(len(PROMPT))
-    for token in PROMPT:
-        one_by_one = model.read(np.asarray([token]), state)
-    assert np.abs(at_once - one_by_one).max() < 1e-4
+    *_, last = [model.read(np.asarray([token]), state) for token in PROMPT]
+    assert np.abs(at_once - last).max() < 1e-4
 
 
 def test_the_order_of_a_prompt_matters(model: Qwen2) -> None:
@@ -114,7 +120,7 @@ def test_the_provider_says_what_the_model_writes_and_counts_every_token(tmp_path
 def test_turns_are_put_one_behind_the_other(tmp_path: Path) -> None:
     model = get_model(f"embedded/{speaker(tmp_path)}", memoize=False)
     config = GenerateConfig(max_tokens=20)
-    turns = [ChatMessageUser(content=text) for text in ("What is ", "1 + 1?")]
+    turns: list[ChatMessage] = [ChatMessageUser(content=text) for text in ("What is ", "1 + 1?")]
     whole = anyio.run(lambda: model.generate(turns, config=config))
     assert whole.completion == ask(tmp_path, "What is 1 + 1?", config, model).completion
     assert len(whole.completion) > 3

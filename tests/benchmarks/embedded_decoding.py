@@ -34,7 +34,7 @@ SIZES = Sizes(vocabulary=512, hidden=128, inner=384, layers=2, heads=4, kv_heads
 
 def main() -> None:
     """Measure and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--prompt", type=int, default=250)
     parser.add_argument("--written", type=int, default=60)
@@ -72,8 +72,8 @@ def timed(work: Callable[[], object], args: argparse.Namespace) -> dict[str, flo
 def peer(folder: Path, prompt: list[int], written: int) -> Callable[[], list[int]] | None:
     """Return transformers' greedy decoding of the same checkpoint, None where it is absent."""
     try:
-        import torch
-        import transformers
+        import torch  # pyright: ignore[reportMissingImports]
+        import transformers  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     torch.set_num_threads(1)
