@@ -34,6 +34,9 @@ class Form:
     subtasks: bool = True
     """False: every worker is asked to solve the question, whatever the plan's words (Table 9)."""
     access: Access = "fine"
+    words: int | None = None
+    """First words of a question that the conductor is shown; None: all of it. Workers always see
+    all of it. For models with little context, to whom a long problem's end says nothing more."""
     max_steps: int = MAX_STEPS
     worker: str = ""
     """Non-empty: this one does every step, whoever the plan names (Table 10)."""

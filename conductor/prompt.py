@@ -8,6 +8,7 @@ What is said in a later round is in recursion.py.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -159,7 +160,18 @@ def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage
     where the form hides cards, are shown as bare ordinals.
     """
     shown = [card if form.cards else "" for card in cards]
-    return [ChatMessageUser(content=_LAYOUTS[form.layout](form, question, shown))]
+    asked = first_words(question, form.words) if form.words else question
+    return [ChatMessageUser(content=_LAYOUTS[form.layout](form, asked, shown))]
+
+
+def first_words(text: str, count: int) -> str:
+    """Return a text as it is when it has no more words, else its first ones and three dots.
+
+    >>> first_words("How many  primes are there?", 3)
+    'How many  primes ...'
+    """
+    found = list(re.finditer(r"\S+", text))
+    return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
 
 
 def plan_request(
