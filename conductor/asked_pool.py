@@ -22,7 +22,8 @@ class Asking:
     identities: dict[str, str]
     """By worker: all that its replies depend on beside the request."""
     pace: Pace
-    paid: PaidReplies
+    paid: PaidReplies | None
+    """None: nothing is kept, and every request is a call."""
 
 
 def identities(spec: PoolSpec, seed: int) -> dict[str, str]:
@@ -50,15 +51,19 @@ class AskedPool(Pool):
             async with asking.pace.turn(request.role):
                 return await Pool._reply(self, request, number)
 
-        key = self._key(asking, request, number)
-        reply, known = await asking.paid.reply(key, ask, lasting=self.lasting)
+        known = False
+        if asking.paid is None:
+            reply = await ask()
+        else:
+            key = _key(asking, request, number)
+            reply, known = await asking.paid.reply(key, ask, lasting=self.lasting)
         self.cached += known
         self.replies.append(reply)
         return reply
 
-    @staticmethod
-    def _key(asking: Asking, request: Request, number: Replicate) -> bytes:
-        prescribed = request.config.model_dump_json(exclude_none=True)
-        said = request_digest(request.messages)
-        who = asking.identities.get(request.role, request.role)
-        return key_of(request.role, who, said, prescribed, number.epoch, number.occurrence)
+
+def _key(asking: Asking, request: Request, number: Replicate) -> bytes:
+    prescribed = request.config.model_dump_json(exclude_none=True)
+    said = request_digest(request.messages)
+    who = asking.identities.get(request.role, request.role)
+    return key_of(request.role, who, said, prescribed, number.epoch, number.occurrence)

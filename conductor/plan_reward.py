@@ -55,11 +55,11 @@ class PlanSettings:
     time_scale: float = 0.0
     """Rehearsal latency is slept times this."""
     log_dir: Path | None = None
-    """Every call of a worker is written to a journal below it, and every reply of a question that
-    may be published to a file; None: nowhere."""
+    """Every call of a worker is written to a journal below it; None: nowhere."""
     rates: Rates = field(default_factory=Rates)
-    secret: frozenset[str] = frozenset()
-    """Suites whose questions may not be published: their replies are kept in memory only."""
+    kept: frozenset[str] | None = None
+    """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
+    others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
     rank: int = 0
     """Which process of a training this is."""
 
@@ -91,10 +91,10 @@ class Planned:
         limited = settings.max_usd is not None and folder is not None
         before = standing(folder, book) if limited and folder else Standing()
         self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
-        self._journal = TaskJournal(folder, _head(spec, book, settings)) if folder else None
+        self._journal = TaskJournal(folder, _head(spec, book)) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
-        paid = PaidReplies(folder, settings.rank)
+        paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
         self._asking = Asking(identities(spec, settings.seed), Pace(settings.rates), paid)
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
         self._stopped = ""
@@ -120,7 +120,8 @@ class Planned:
 
         Also where the replies that were paid for cannot be read.
         """
-        self._asking.paid.open()
+        if self._asking.paid:
+            self._asking.paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
         if strangers:
             raise UserError(
@@ -197,7 +198,7 @@ class Planned:
             epoch=item.epoch + item.replicate,
             spend=self._spend,
             asking=self._asking,
-            lasting=item.suite not in self._settings.secret,
+            lasting=item.suite in (self._settings.kept or ()),
         )
 
     def _models(self) -> Mapping[str, Model]:
@@ -223,10 +224,8 @@ def shown_to_policy(
     return shown
 
 
-def _head(spec: PoolSpec, book: Book, settings: PlanSettings) -> Head:
-    shown = not settings.secret
-    named = f"rewards of {spec.name}"
-    return Head("", "", named, spec.label, book.name, book.sha256, shown)
+def _head(spec: PoolSpec, book: Book) -> Head:
+    return Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
 
 
 def _ended(

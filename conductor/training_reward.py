@@ -120,7 +120,7 @@ def plan_settings(
         seed=config.seed,
         log_dir=place.folder,
         rates=config.rates,
-        secret=frozenset(name for name, exam in exams.items() if not exam.suite.publishable),
+        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
         rank=config.rank,
     )
 

@@ -105,7 +105,7 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
-    answer = planned(spec, BOOK, PlanSettings(log_dir=tmp_path))
+    answer = planned(spec, BOOK, PlanSettings(log_dir=tmp_path, kept=frozenset()))
     exams = train(Toy())
     question = exams["toy"].questions["train-0"]
     keep = "model_id = []\nsubtasks = []\naccess_list = []"

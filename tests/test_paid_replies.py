@@ -33,6 +33,7 @@ from harness.rewards.core import Reward, RewardSettings
 from harness.rewards.items import RewardItem, RewardOutcome
 
 ITEM = RewardItem("toy", "train-0", SOLVE)
+TOY = frozenset({"toy"})
 
 
 def rewarded(settings: PlanSettings, *items: RewardItem) -> list[RewardOutcome]:
@@ -62,7 +63,7 @@ def asked() -> list[Heard]:
 
 
 def test_a_resumed_training_pays_nothing_twice(tmp_path: Path, asked: list[Heard]) -> None:
-    settings = PlanSettings(log_dir=tmp_path)
+    settings = PlanSettings(log_dir=tmp_path, kept=TOY)
     twice = plan((0, "Solve it.", []), (0, "Check it.", ["all"]))
     items = [RewardItem("toy", f"train-{n}", twice) for n in range(4)]
     first = rewarded(settings, *items)
@@ -87,14 +88,21 @@ def test_a_resumed_training_pays_nothing_twice(tmp_path: Path, asked: list[Heard
     ],
 )
 def test_what_differs_is_drawn_anew(other: RewardItem, tmp_path: Path, asked: list[Heard]) -> None:
-    rewarded(PlanSettings(log_dir=tmp_path), ITEM, other)
+    rewarded(PlanSettings(log_dir=tmp_path, kept=TOY), ITEM, other)
     assert len(asked) == 2
 
 
 def test_another_seed_or_model_is_drawn_anew(tmp_path: Path, asked: list[Heard]) -> None:
     for seed in (0, 1):
-        rewarded(PlanSettings(log_dir=tmp_path, seed=seed), ITEM)
+        rewarded(PlanSettings(log_dir=tmp_path, kept=TOY, seed=seed), ITEM)
     assert len(asked) == 2
+
+
+def test_nothing_is_kept_unless_a_training_says_so(tmp_path: Path, asked: list[Heard]) -> None:
+    for _ in range(2):
+        rewarded(PlanSettings(log_dir=tmp_path), ITEM)
+    assert len(asked) == 2
+    assert not (tmp_path / FOLDER).exists()
 
 
 def test_equal_requests_in_flight_are_one_call_and_a_failed_one_is_asked_anew() -> None:
@@ -126,7 +134,7 @@ def test_replies_to_questions_that_may_not_be_published_are_in_no_file(
 ) -> None:
     script("echo", lambda heard: f"You asked: {heard.messages[0].text} CANARY")
     suite = Graded(publishable=False)
-    settings = PlanSettings(log_dir=tmp_path, secret=frozenset({suite.name}))
+    settings = PlanSettings(log_dir=tmp_path, kept=frozenset())
     item = RewardItem(suite.name, "q1", SOLVE)
     reward = Reward(exams(suite), planned(ECHO, BOOK, settings))
     (outcome,) = anyio.run(reward.score, [item])
@@ -144,14 +152,14 @@ def test_a_second_training_in_the_same_folder_is_refused(tmp_path: Path) -> None
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("CREATE TABLE held (by TEXT)")
         with pytest.raises(UserError, match="another training has it open"):
-            rewarded(PlanSettings(log_dir=tmp_path), ITEM)
+            rewarded(PlanSettings(log_dir=tmp_path, kept=TOY), ITEM)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "rank-0.sqlite").write_bytes(b"no database, and longer than a header" * 9)
     with pytest.raises(UserError, match="move it away"):
-        rewarded(PlanSettings(log_dir=tmp_path), ITEM)
+        rewarded(PlanSettings(log_dir=tmp_path, kept=TOY), ITEM)
 
 
 # --- kill -9 ----------------------------------------------------------------------------------
@@ -171,7 +179,7 @@ from harness.rewards.core import Reward, RewardSettings
 from harness.rewards.items import RewardItem
 
 spec = read_pool(sys.argv[4])
-settings = PlanSettings(log_dir=Path(sys.argv[3]))
+settings = PlanSettings(log_dir=Path(sys.argv[3]), kept=frozenset({"toy"}))
 answer = planned(spec, read_book(spec.prices), settings)
 reward = Reward(train(Toy()), answer, RewardSettings(most=1))
 solve = plan((0, "Solve it.", []))
@@ -216,7 +224,7 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(6)]
 
     def sitting(usd: str) -> tuple[list[float | None], str]:
-        answer = planned(spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log))
+        answer = planned(spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log, kept=TOY))
         reward = Reward(train(Toy()), answer, RewardSettings(most=1, budget_masks=False))
         return [one.value for one in anyio.run(reward.score, items)], answer.stopped
 
