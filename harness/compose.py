@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from inspect_ai import Task
 from inspect_ai.solver import Solver
@@ -76,6 +76,8 @@ class Request:
     """Suites whose train splits teach; none is the exam's own."""
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
+    worker_cards: Literal["shown", "hidden"] | None = None
+    """Whether models that choose workers read their role cards; None is shown."""
     display: str = "line"
 
 

@@ -23,6 +23,8 @@ from harness.task import pick
 
 AGGREGATOR = "aggregator"
 """The argument of mixtures that takes the best single worker where a run chooses one."""
+CARDS = "cards"
+"""The argument of systems whose model chooses workers: whether it reads their role cards."""
 LEARNED = "learned"
 """Folder of artefacts, below the log directory."""
 
@@ -86,6 +88,19 @@ def refuse_unfit(
         for name, taught in unfit.items():
             if reason := taught(split_k(name)[1], suite.name, digests):
                 raise UserError(reason)
+
+
+def refuse_other_cards(job: Job, experiment: Experiment) -> None:
+    """Raise UserError where an experiment's rows show role cards otherwise than is asked now."""
+    wanted = job.request.worker_cards
+    for row in experiment.entries if wanted else ():
+        if CARDS in job.catalogue.parameters(row.solver):
+            has = "shown" if row.args.get(CARDS, True) else "hidden"
+            if has != wanted:
+                raise UserError(
+                    f"{job.request.log_dir} holds {row.system} with worker cards {has}, not "
+                    f"{wanted}: name another --log-dir."
+                )
 
 
 def refuse_untriable(training: Training) -> None:
@@ -158,6 +173,8 @@ def arguments_of(
         offered["worker"] = best["worker"]
     if best:  # a mixture costs no choice of its own, and is not weakened where there is one
         offered[AGGREGATOR] = best["worker"]
+    if job.request.worker_cards == "hidden":
+        offered[CARDS] = False
     found = {name: value for name, value in offered.items() if name in takes}
     k = split_k(system)[1]
     if manifest.brings is not None:

@@ -1,4 +1,4 @@
-"""The arguments of `podium run` that say what systems may learn from, and with how much."""
+"""The arguments of `podium run` that say what systems may learn from and know of workers."""
 
 import argparse
 
@@ -25,4 +25,10 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
         "--match",
         metavar="SYSTEM",
         help="what compute-matched-usd and compute-matched-tokens cost (the conductor)",
+    )
+    run.add_argument(
+        "--worker-cards",
+        choices=("shown", "hidden"),
+        help="whether conductors that are prompted, and router-llm, read the workers' role cards "
+        "(shown; the paper hides them; a trained conductor is asked as it was trained)",
     )

@@ -12,7 +12,13 @@ from typing import Any, cast
 from harness.asked import read_request
 from harness.boxes import Boxes, chosen_box, opened
 from harness.compose import ORACLE, Catalogue, Request
-from harness.entries import plans_of, refuse_unfit, refuse_unlearnable, with_entries
+from harness.entries import (
+    plans_of,
+    refuse_other_cards,
+    refuse_unfit,
+    refuse_unlearnable,
+    with_entries,
+)
 from harness.eval_set import Outcome, answered
 from harness.experiment import Experiment, check_experiment, locked, open_experiment
 from harness.integrity.manifest import manifested
@@ -47,6 +53,7 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
         named = replace(asked.experiment, box=name, images=images)
         job = Job(request, asked.catalogue, controls, asked.spec, asked.book, box)
         checked = check_experiment(request.log_dir, named)
+        refuse_other_cards(job, checked)
         refuse_unfit(job, suites, asked.systems, checked)
         refuse_unlearnable(job, suites, asked.systems, checked)
         with locked(request.log_dir), manifested(request.log_dir):

@@ -34,6 +34,7 @@ def run_command(args: argparse.Namespace) -> int:
         train_calls=args.train_calls,
         train_on=tuple(args.train_on),
         match=args.match,
+        worker_cards=args.worker_cards,
     )
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
