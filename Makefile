@@ -89,6 +89,10 @@ fuzz: $(INSTALLED_DEV) ## Read a million mutated plans; none may raise or execut
 trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
 	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)
 
+.PHONY: serving
+serving: $(INSTALLED_DEV) ## Serve a checkpoint with vLLM on a CPU and compare its plans (downloads 1 GB)
+	PODIUM_SERVING=1 $(BIN)/python -m pytest tests/test_served.py $(ARGS)
+
 .PHONY: frameworks
 frameworks: $(INSTALLED_DEV) ## Run the agent frameworks on the ledger (downloads 1.3 GB)
 	PODIUM_FRAMEWORKS=1 $(BIN)/python -m pytest tests/test_frameworks.py $(ARGS)

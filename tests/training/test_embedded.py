@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from inspect_ai.model import GenerateConfig, get_model
+from serving_parity import by_pool, by_transformers, requests_of
+from toy_checkpoint import Sizes, speaker
 
+from conductor.checkpoint import read_about
 from conductor.embedded.decode import Sampled, decode
 from conductor.embedded.qwen2 import loaded
 from conductor.embedded.weights import read_weights
@@ -106,3 +110,12 @@ def test_weights_in_half_precision_are_read_as_they_are(tmp_path: Path) -> None:
         ours = read_weights(folder)
         wanted = kept.model.embed_tokens.weight.detach().numpy()
         assert np.array_equal(ours.embedding, wanted)
+
+
+def test_a_checkpoint_says_the_same_to_podiums_questions_in_both(tmp_path: Path) -> None:
+    folder = speaker(tmp_path, sizes=Sizes(hidden=64, inner=96, context=4096))
+    asked = requests_of(read_about(folder), 6)
+    config = GenerateConfig(temperature=0, max_tokens=40)
+    ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
+    assert ours.texts == by_transformers(folder, asked, 40).texts
+    assert len(set(ours.texts)) > 1
