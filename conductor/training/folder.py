@@ -138,7 +138,7 @@ def prepare(training: Training) -> Path:
 
 def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise UserError, naming the first field, when a resumed run is not the one that began."""
-    for key in ("pool", "prices", "data", "config"):
+    for key in ("config", "pool", "prices", "data"):
         old, new = flat(before.get(key), key), flat(now.get(key), key)
         for name in sorted({*old, *new}):
             plain = name.removeprefix("config.")
@@ -208,6 +208,35 @@ def newest_checkpoint(out: Path) -> Path | None:
 def process() -> int:
     """Return which of the processes that a launcher started this is, from 0."""
     return int(os.environ.get("RANK", "0"))
+
+
+SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+
+
+def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
+    """Raise UserError for a checkpoint of another architecture or tokenizer than is trained.
+
+    `shape` is the trained model's config, `tokens` the size of its tokenizer. A checkpoint of
+    adapters has neither file; peft says what does not fit.
+    """
+    path = checkpoint / "config.json"
+    if not path.is_file():
+        return
+    said = json.loads(path.read_text())
+    for name in SHAPE:
+        if said.get(name) != shape.get(name):
+            raise UserError(
+                f"{checkpoint} is of another model: its {name} is {said.get(name)!r}, and this "
+                f"training's {shape.get(name)!r}. Restore the checkpoint, or begin anew with --out."
+            )
+    found = json.loads((checkpoint / "tokenizer.json").read_text())
+    known = len(found["model"]["vocab"])
+    extra = sum(one["content"] not in found["model"]["vocab"] for one in found["added_tokens"])
+    if known + extra != tokens:
+        raise UserError(
+            f"{checkpoint} has another tokenizer, of {known + extra} tokens and not {tokens}. "
+            "Restore the checkpoint, or begin anew with --out."
+        )
 
 
 def is_main() -> bool:

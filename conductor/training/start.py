@@ -28,12 +28,14 @@ from conductor.training.folder import (
     newest_checkpoint,
     prepare,
     read_lines,
+    refuse_foreign_checkpoint,
     rewind,
 )
 from conductor.training.job import Training, open_box, refuse_gullible_graders
-from conductor.training.rewarding import Rewards, rewards
+from conductor.training.rewarding import Rewards, reward_config, rewards
 from conductor.training.settings import batches, grpo_config, lora_config
 from conductor.training.studied import vocabulary
+from conductor.training_reward import values_of
 from harness.errors import SpendLimit, TooManyMasked, UserError
 
 Say = Callable[[str], None]
@@ -54,6 +56,7 @@ def train(training: Training, say: Say) -> str:
     config = training.config
     refuse_unready_machine(config)
     batches(config)
+    values_of(reward_config(training))
     from conductor.training.showing import quiet
 
     with quiet(), open_box(training) as box:
@@ -78,6 +81,8 @@ def _run(ready: Ready, say: Say) -> str:
         torch.set_num_threads(config.run.threads)
     set_seed(config.run.seed)
     model, tokenizer = _loaded(ready, say)
+    if ready.newest:
+        refuse_foreign_checkpoint(ready.newest, model.config.to_dict(), len(tokenizer))
     trainer = _trainer(ready, model, tokenizer, say)
     stepping = trainer.stepping
     lines = _history(ready)
