@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from conductor.form import Form
 from harness.errors import UserError
@@ -21,10 +21,6 @@ from harness.records import Question
 from harness.rewards.exams import question_digest
 
 STUDY = "study.json"
-WORDS = 60
-"""First words of a question that a study shows by default. A LiveCodeBench problem has 249 in the
-median; attention over all of them on a CPU core costs more than the budget of a seed, and a model
-trained from scratch on hundreds of problems would learn them by heart."""
 VALIDATES = 0.2
 """Share of what may teach that picks the checkpoint instead: a choice of ours."""
 
@@ -40,7 +36,6 @@ class Declared:
     split: str
     """How what is judged was split off, as `podium route --split` names it."""
     split_seed: int = 0
-    words: int = WORDS
 
     @property
     def suite(self) -> str:
@@ -77,7 +72,6 @@ class About(BaseModel):
     exam: str
     split: str
     split_seed: int
-    words: int = Field(ge=1)
     workers: tuple[str, ...]
     taught: tuple[str, ...]
     validated: tuple[str, ...]
@@ -92,8 +86,6 @@ def study_of(declared: Declared, may_teach: Matrix, public: Sequence[str] = ()) 
     The checkpoint is picked on the latest of them where all have a date, as the judged are later
     still; else on some drawn by the split's seed. Equal questions stay together.
     """
-    if declared.words < 1:
-        raise UserError(f"A study shows at least 1 word of a question, not {declared.words}.")
     if not all(asked.text.strip() for asked in may_teach.questions):
         raise UserError(
             f"{may_teach.name}: some questions have no text here, and a conductor reads nothing "
@@ -131,20 +123,9 @@ def rows(suite: str, part: Matrix) -> list[dict[str, Any]]:
     ]
 
 
-def questions(part: Matrix, words: int) -> Mapping[str, Question]:
-    """Return the questions by id, as a conductor is shown them; without targets."""
-    return {
-        asked.id: Question(asked.id, cut(asked.text, words), asked.kind) for asked in part.questions
-    }
-
-
-def cut(text: str, words: int) -> str:
-    """Return the first words of a text, one space between them.
-
-    >>> cut("You are given  a string of length N.", 4)
-    'You are given a'
-    """
-    return " ".join(text.split()[:words])
+def questions(part: Matrix) -> Mapping[str, Question]:
+    """Return the questions by id, without targets."""
+    return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
 
 
 def cards(form: Form, workers: Sequence[str]) -> tuple[str, ...]:
@@ -161,7 +142,6 @@ def about_of(study: Study, form: Form, seed: int) -> About:
         exam=said.exam,
         split=said.split,
         split_seed=said.split_seed,
-        words=said.words,
         workers=study.teaches.workers,
         taught=tuple(asked.id for asked in study.teaches.questions),
         validated=tuple(asked.id for asked in study.validates.questions),

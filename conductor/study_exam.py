@@ -64,8 +64,7 @@ class VerdictSuite:
 
 def exams_of(study: Study) -> tuple[Exam, Exam]:
     """Return what teaches, and what picks the checkpoint."""
-    words = study.declared.words
-    teaches, validates = questions(study.teaches, words), questions(study.validates, words)
+    teaches, validates = questions(study.teaches), questions(study.validates)
     suite = VerdictSuite(
         name=study.declared.suite,
         data_revision=study.teaches.source,

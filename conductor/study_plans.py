@@ -33,7 +33,7 @@ def asked_whom(about: About, judged: Matrix, say: Say) -> NDArray[np.intp]:
     """Return, per question, the index of the worker that the plan names, `NOBODY` without one."""
     workers, shown = judged.workers, cards(about.form, judged.workers)
     found: list[int] = []
-    for question in questions(judged, about.words).values():
+    for question in questions(judged).values():
         plan = read(about.form, say(request(about.form, question.text, shown)), workers)
         nobody = isinstance(plan, Malformed)
         found.append(NOBODY if nobody else workers.index(plan.steps[0].worker))

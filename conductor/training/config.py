@@ -15,7 +15,6 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from conductor.form import Form
-from conductor.study import WORDS
 from harness.errors import UserError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -78,8 +77,6 @@ class VerdictsPart(Section):
     split: str
     """What is judged and never seen here: `date:0.3` or `share:0.5`."""
     split_seed: int = Field(default=0, ge=0)
-    words: int = Field(default=WORDS, ge=1)
-    """First words of a question that are shown."""
 
 
 class WarmStart(Section):

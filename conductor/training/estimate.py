@@ -58,6 +58,8 @@ def calls_of(training: Training) -> Calls:
     held_out = sum(len(exam.questions) for exam in training.held_out.values())
     validations = 1 + -(-sizes["steps"] // config.validation.every)
     plans = generations * sizes["whole"] + validations * held_out
+    if training.study:
+        return Calls(plans, 0, 0)
     return Calls(plans, plans, plans * config.form.max_steps)
 
 
@@ -119,22 +121,32 @@ def _times(value: Decimal | None, n: int) -> Decimal | None:
 def estimate_text(training: Training) -> str:
     """Return the estimate as lines of text."""
     config, sizes, calls = training.config, batches(training.config), calls_of(training)
-    dollars = dollars_of(training, calls)
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",
         f"data: {_data(training)}",
         f"plans: {calls.plans:,} (training and validation)",
-        f"worker calls: {calls.least:,} to {calls.most:,}, one to {config.form.max_steps} a plan",
-        f"dollars at {training.book.name}: {_usd(dollars.least)} (one step, cheapest worker, "
-        f"{SHORT} tokens) to {_usd(dollars.most)} (dearest worker, full replies, all steps); "
-        f"{_usd(dollars.usual)} if all workers are asked alike, "
-        f"{min(USUAL_STEPS, config.form.max_steps)} steps, half their token limit",
-        f"limit: {_limit(training)}",
+        *_bill(training, calls),
         *_memory(training),
         f"hours: {_hours(training, sizes['steps'])}",
     ]
     return "\n".join(said)
+
+
+def _bill(training: Training, calls: Calls) -> Iterator[str]:
+    """Yield what workers are asked and cost; recorded verdicts ask nobody."""
+    if training.study:
+        yield "worker calls: none, verdicts are recorded; nothing is spent"
+        return
+    most, dollars = training.config.form.max_steps, dollars_of(training, calls)
+    yield f"worker calls: {calls.least:,} to {calls.most:,}, one to {most} a plan"
+    yield (
+        f"dollars at {training.book.name}: {_usd(dollars.least)} (one step, cheapest worker, "
+        f"{SHORT} tokens) to {_usd(dollars.most)} (dearest worker, full replies, all steps); "
+        f"{_usd(dollars.usual)} if all workers are asked alike, "
+        f"{min(USUAL_STEPS, most)} steps, half their token limit"
+    )
+    yield f"limit: {_limit(training)}"
 
 
 def _data(training: Training) -> str:

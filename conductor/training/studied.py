@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conductor.checkpoint import About
 from conductor.form import Form
-from conductor.study import Study, about_of, cut, write_study
+from conductor.study import Study, about_of, write_study
 from conductor.study_exam import exams_of, pool_of
 from conductor.training.rows import Asking, Row, Shown
 from conductor.verdict_reward import VerdictReward, recorded
@@ -59,9 +59,8 @@ def vocabulary(study: Study, asking: Asking) -> list[Shown]:
             f"{study.declared.source}: its texts must not be published, and there are no others "
             "here to train a tokenizer on."
         )
-    texts = [cut(text, study.declared.words) for text in study.public]
     row = Row(study.declared.suite, "")
-    made = (replace(asking, question=_said(text)) for text in texts)
+    made = (replace(asking, question=_said(text)) for text in study.public)
     return [one.shown(row) for one in made]
 
 

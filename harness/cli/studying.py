@@ -33,7 +33,7 @@ def study_for(part: Any) -> Any:
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     exam = SOURCES[part.source.partition(":")[0]].exam
-    declared = Declared(part.source, exam, part.split, part.split_seed, part.words)
+    declared = Declared(part.source, exam, part.split, part.split_seed)
     public = () if matrix.publishable else _public_texts()
     return study_of(declared, matrix.rows(split.folds[0].train), public)
 
@@ -104,9 +104,10 @@ def _note(about: Any, exam: Any, chosen: Any) -> str:
     asked = {name: int((chosen == at).sum()) for at, name in enumerate(exam.workers)}
     most = sorted((name for name in asked if asked[name]), key=lambda name: -asked[name])
     shares = [f"{name} {100 * asked[name] / len(chosen):.0f} %" for name in most[:4]]
+    words = f", first {about.form.words} words of each" if about.form.words else ""
     nobody = counted(len(chosen) - sum(asked.values()), "text")
     return (
         f"role study, split {about.split} (seed {about.split_seed}) of {about.source}, taught by "
-        f"{len(about.taught)} and picked on {len(about.validated)} questions, first {about.words} "
-        f"words of each; asks {', '.join(shares) or 'nobody'}; {nobody} without a plan"
+        f"{len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
+        f"{', '.join(shares) or 'nobody'}; {nobody} without a plan"
     )
