@@ -1,43 +1,171 @@
-"""Plans to begin with: valid, of random workers, from question text and worker cards only.
+"""Plans to begin with: valid ones of random shape, words and workers. They are mostly wrong.
 
-One step. Half of the plans name the worker that the question's words point to: four bits of them
-(SimHash, Charikar 2002) pick one of sixteen groups, and every group has a worker drawn at random.
-So routing depends on the question and is wrong; the other half names any worker.
+A warm start that names workers at random teaches a model to ignore the question, and GRPO does not
+recover from that (EXPERIMENTS.md). So whom a plan names depends on the question's words: on how
+much its kind shares with each worker's card (`prior = "cards"`), or on a worker drawn for each kind
+(`"kinds"`, where nobody has a card), mixed with workers at random. It knows question texts and
+cards only: no target, no topic, no verdict (a test takes them away). Not here: kinds (kinds.py).
 """
 
-import hashlib
 import json
-import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from random import Random
+from typing import Any, Literal, cast, get_args
 
+import numpy as np
+
+from conductor.form import Form
+from conductor.prompt import first_words
+from conductor.training.kinds import Floats, Kinds, told_apart
 from conductor.training.rows import Shown
+from harness.errors import UserError
 
-BITS = 4
-_WORD = re.compile(r"[a-z]{3,}")
+Prior = Literal["cards", "kinds"]
+
+PHRASES: Mapping[str, tuple[str, ...]] = {
+    "solve": ("Solve the question", "Answer the question", "Work out the result"),
+    "gather": (
+        "Write down the facts that the question needs",
+        "Look up what is needed",
+        "List the values and formulas",
+    ),
+    "use": (
+        "Use the work above to answer the question",
+        "Compute the result with the facts above",
+        "Put the values above in and solve",
+    ),
+    "check": (
+        "Check the work above and correct it",
+        "Verify the reply above",
+        "Recompute the result above",
+    ),
+    "finish": ("State the final answer", "Pick the best answer above"),
+    "program": ("Write the program", "Write the code in Python"),
+    "plan": ("Take the question apart into steps", "Name the steps that are needed"),
+}
+"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
+
+ENDINGS = (".", " step by step.", " and be brief.", " with care.")
+
+SHAPES: tuple[tuple[str, ...], ...] = (
+    ("solve",),
+    ("program",),
+    ("gather", "use"),
+    ("solve", "check"),
+    ("program", "check"),
+    ("plan", "use"),
+    ("gather", "use", "check"),
+    ("gather", "use", "finish"),
+    ("solve", "|solve", "finish"),
+    ("gather", "use", "gather", "use"),
+)
+"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
+
+FLOOR = 1e-6
 
 
-def plan_text(shown: Shown, seed: int) -> str:
-    """Return a valid plan of one step."""
-    workers = len(shown.workers)
-    worker = Random(f"group {group_of(shown.question)}").randrange(workers)
-    rng = Random(f"{seed} {shown.row.question}")
-    if rng.random() < 0.5:
-        worker = rng.randrange(workers)
-    lists: tuple[list[int], list[str], list[list[int]]] = ([worker], ["Solve it."], [[]])
-    names = ("model_id", "subtasks", "access_list")
-    return "\n".join(
-        f"{name} = {json.dumps(said)}" for name, said in zip(names, lists, strict=True)
-    )
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How plans are drawn: `[warm_start.options]` of a configuration."""
+
+    prior: Prior = "cards"
+    kinds: int = 12
+    """Kinds of question that are told apart."""
+    trust: float = 0.6
+    """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
+    names: bool = False
+    """Whether the reasoning before the lists names each worker by the first words of its card:
+    what a model can learn to look up where the order of workers changes."""
+
+    def __post_init__(self) -> None:
+        if self.prior not in get_args(Prior):
+            raise UserError(f"[warm_start.options] prior is cards or kinds, not {self.prior!r}.")
+        if not 0 <= self.trust <= 1 or self.kinds < 1:
+            raise UserError("[warm_start.options] needs a trust from 0 to 1 and at least 1 kind.")
 
 
-def group_of(text: str) -> int:
-    """Return which of 2 ** BITS groups a text is in: texts of similar words are in one more often.
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    """Return options as a record; UserError names the one that there is not, and the nearest."""
+    known = [field.name for field in fields(Recipe)]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise UserError(f"[warm_start.options] has no {name!r}; the nearest is {near!r}.")
+    return Recipe(**cast("dict[str, Any]", dict(options)))
 
-    >>> group_of("You are given a string.") == group_of("you are given a STRING")
-    True
+
+class Corpus:
+    """Draws plans for questions; what it draws follows from the seed and the calls so far."""
+
+    def __init__(self, shown: Sequence[Shown], form: Form, given: Recipe, seed: int) -> None:
+        """Tell the questions' kinds apart and weigh workers for each."""
+        self._form, self._recipe = form, given
+        carded = any(card for one in shown for card in one.known)
+        self._prior: Prior = given.prior if carded else "kinds"
+        self._seed = seed
+        texts = sorted({self._seen(one.question) for one in shown})
+        self._kinds: Kinds = told_apart(texts, given.kinds, seed)
+        self._kind_of = {text: self._kinds.of(text) for text in texts}
+        self._affinity: dict[str, Floats] = {}
+
+    def plan(self, shown: Shown, rng: Random) -> str:
+        """Return a plan as a completion: reasoning, where there is some, and the three lists."""
+        shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
+        kind = self._kind_of[self._seen(shown.question)]
+        numbers = self._workers(shown, kind, len(shape), rng)
+        subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
+        access = [self._access(at, one) for at, one in enumerate(shape)]
+        return self._written(shown, numbers, subtasks, access)
+
+    def _seen(self, question: str) -> str:
+        return first_words(question, self._form.words) if self._form.words else question
+
+    def _workers(self, shown: Shown, kind: int, count: int, rng: Random) -> list[int]:
+        """Return the numbers of the workers, each at most once where there are enough."""
+        weights = [self._weight(shown, at, kind) for at in range(len(shown.workers))]
+        numbers: list[int] = []
+        for _ in range(count):
+            left = [at for at in range(len(weights)) if at not in numbers] or [*range(len(weights))]
+            trusted = rng.random() < self._recipe.trust
+            drawn = rng.choices(left, [weights[at] for at in left] if trusted else None)
+            numbers += drawn
+        return numbers
+
+    def _weight(self, shown: Shown, at: int, kind: int) -> float:
+        if self._prior == "kinds":
+            wanted = Random(f"{self._seed} kind {kind}").random()
+            return 1.0 if at == int(wanted * len(shown.workers)) else FLOOR
+        card = shown.known[at]
+        if card not in self._affinity:
+            self._affinity[card] = self._kinds.affinities(card)
+        return float(np.maximum(self._affinity[card][kind], 0.0)) + FLOOR
+
+    def _access(self, at: int, kind: str) -> list[str]:
+        alone = at == 0 or kind.startswith("|") or self._form.access == "off"
+        return [] if alone else ["all"]
+
+    def _written(
+        self, shown: Shown, numbers: list[int], subtasks: list[str], access: list[list[str]]
+    ) -> str:
+        lists = (numbers, subtasks, access)
+        names = ("model_id", "subtasks", "access_list")
+        if self._form.reply == "json":
+            return json.dumps(dict(zip(names, lists, strict=True)))
+        reason = self._reason(shown, numbers) if self._recipe.names else ""
+        said = [f"{name} = {json.dumps(made)}" for name, made in zip(names, lists, strict=True)]
+        return "\n".join((reason, *said))
+
+    def _reason(self, shown: Shown, numbers: list[int]) -> str:
+        called = (f"{number} {handle(shown.known[number])}" for number in numbers)
+        return f" {', '.join(called)}."
+
+
+def handle(card: str) -> str:
+    """Return what a worker is called by: the first two words of its card.
+
+    >>> handle("Looks up facts about elements.")
+    'Looks up'
     """
-    sums = [0] * BITS
-    for word in sorted({found.group() for found in _WORD.finditer(text.lower())}):
-        digest = int(hashlib.sha256(word.encode()).hexdigest(), 16)
-        sums = [held + (1 if digest >> at & 1 else -1) for at, held in enumerate(sums)]
-    return sum(1 << at for at, held in enumerate(sums) if held > 0)
+    return " ".join(card.split()[:2]).rstrip(".,:;")

@@ -51,6 +51,8 @@ class Shown:
     """The question's text, as a worker is asked."""
     cards: tuple[str, ...]
     """One per worker shown, empty where cards are hidden."""
+    known: tuple[str, ...]
+    """The same cards, whether or not the form hides them: a warm start may know them."""
     workers: tuple[str, ...]
     """Names in the order of their numbers; the policy never sees them."""
     prompt: str
@@ -137,7 +139,9 @@ class Asking:
         """Return a row with its texts."""
         prompt = "".join(turn["content"] for turn in self.messages(row))
         text = self.question(row).text
-        return Shown(row, text, self.cards(row), self.workers(row), prompt)
+        workers = self.workers(row)
+        known = tuple(self.spec.worker(name).card for name in workers)
+        return Shown(row, text, self.cards(row), known, workers, prompt)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""

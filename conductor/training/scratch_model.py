@@ -1,15 +1,17 @@
 """A conductor from nothing: a tokenizer trained on the spot and a Qwen2 model of random weights.
 
-Minimal: a byte-level tokenizer over the prompts and plans of the warm start.
+The tokenizer reads the prompts and plans of the warm start. What every plan has in common is one
+token each, so that a plan of two steps takes some 35 tokens.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 from conductor.training.config import TrainingConfig
-from conductor.training.corpus import plan_text
+from conductor.training.corpus import Corpus, recipe
 from conductor.training.rows import Shown
 from harness.errors import UserError
 
@@ -26,7 +28,7 @@ def build(config: TrainingConfig, shown: Sequence[Shown] = ()) -> tuple[Any, Any
     size = config.model.from_scratch
     if size is None:
         raise UserError("[model.from_scratch] is missing.")
-    tokenizer = train_tokenizer(size.vocab, [text for one in shown for text in _texts(one)])
+    tokenizer = train_tokenizer(size.vocab, _texts(config, shown))
     settings: Any = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=size.hidden,
@@ -43,9 +45,25 @@ def build(config: TrainingConfig, shown: Sequence[Shown] = ()) -> tuple[Any, Any
     return Qwen2ForCausalLM(settings), tokenizer
 
 
-def _texts(shown: Shown) -> tuple[str, str]:
-    return shown.prompt, plan_text(shown, seed=0)
+def _texts(config: TrainingConfig, shown: Sequence[Shown]) -> list[str]:
+    """Return prompts and plans, some plans for every prompt."""
+    seed, given = config.run.seed, recipe(config.warm_start.options)
+    corpus, rng = Corpus(shown, config.form, given, seed), Random(f"tokenizer {seed}")
+    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
+    return [*(one.prompt for one in shown), *plans]
 
+
+FRAME = (
+    "\nmodel_id = [",
+    "]\nsubtasks = [",
+    "]\naccess_list = [",
+    '["all"]',
+    "[]",
+    '", "',
+    "\n\nModels:\n",
+    "\n\nPlan:",
+)
+"""What all prompts and plans have in common: a token each."""
 
 UNKNOWN = "<|endoftext|>"
 """Never met by a byte-level tokenizer; Qwen2's class adds it where it is missing."""
@@ -57,7 +75,7 @@ def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     Whoever loads a folder of the Qwen2 architecture (AutoTokenizer, a server) gets that class, with
     its normalizer and pre-tokenizer, whatever `tokenizer.json` says: another cut would be undone.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
 
     qwen2: Any = Qwen2Tokenizer()
@@ -71,7 +89,10 @@ def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
+    frame = [AddedToken(one, normalized=False, special=False) for one in FRAME]
+    tokenizer.add_tokens(frame)
     tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens(frame)
     names = {"pad_token": PAD, "eos_token": END, "unk_token": UNKNOWN}
     made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
     made.chat_template = TEMPLATE

@@ -1,6 +1,7 @@
 """The warm start: supervised steps on random valid plans, before any reward.
 
-Minimal: plain cross-entropy on the plan's tokens, AdamW with a cosine.
+Cross-entropy on the plan's tokens, AdamW with a short warm-up and a cosine. Every step draws new
+plans, so nothing is learnt by heart. Which plans those are is said in corpus.py.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
@@ -13,7 +14,7 @@ from random import Random
 from typing import Any
 
 from conductor.training.config import TrainingConfig
-from conductor.training.corpus import plan_text
+from conductor.training.corpus import Corpus, recipe
 from conductor.training.rows import Shown
 
 
@@ -24,12 +25,15 @@ def warm_start(
     import torch
 
     start, rng = config.warm_start, Random(config.run.seed)
-    optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate)
+    corpus = Corpus(rows, config.form, recipe(start.options), config.run.seed)
+    optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate, weight_decay=0.0)
     model.train()
     for step in range(start.steps):
         for group in optimiser.param_groups:
-            group["lr"] = start.learning_rate * 0.5 * (1 + math.cos(math.pi * step / start.steps))
-        loss = model(**_batch(tokenizer, rng.choices(rows, k=start.batch), step)).loss
+            group["lr"] = start.learning_rate * _schedule(step, start.steps)
+        drawn = rng.choices(rows, k=start.batch)
+        texts = [(one.prompt, corpus.plan(one, rng)) for one in drawn]
+        loss = model(**_batch(tokenizer, texts)).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
@@ -39,17 +43,22 @@ def warm_start(
                 file.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
 
 
-def _batch(tokenizer: Any, rows: Sequence[Shown], step: int) -> dict[str, Any]:
+def _schedule(step: int, steps: int) -> float:
+    """Return the share of the learning rate: 20 steps up, then half a cosine down."""
+    return min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return padded ids, mask and labels; a prompt's tokens have no label."""
     import torch
 
     end = tokenizer.eos_token_id
     pairs = [
         (
-            tokenizer.encode(one.prompt, add_special_tokens=False),
-            [*tokenizer.encode(plan_text(one, step), add_special_tokens=False), end],
+            tokenizer.encode(prompt, add_special_tokens=False),
+            [*tokenizer.encode(plan, add_special_tokens=False), end],
         )
-        for one in rows
+        for prompt, plan in texts
     ]
     width = max(len(prompt) + len(plan) for prompt, plan in pairs)
     ids = [[*p, *c, *[tokenizer.pad_token_id] * (width - len(p) - len(c))] for p, c in pairs]

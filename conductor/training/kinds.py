@@ -1,0 +1,75 @@
+"""Kinds of question, told by words alone, and what the cards of workers have in common with them.
+
+TF-IDF over word stems, k-means over questions. A kind's affinity to a worker is how much its
+questions' words are in that worker's card. No target, no topic and no reply is looked at, so this
+is what a warm start may know. Not here: plans (corpus.py).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.vq import kmeans2
+
+Floats = NDArray[np.float64]
+
+STEM = 6
+"""Letters of a word that count: so `divisors` and `divisor` are one, without a stemmer."""
+MOST_COMMON = 0.3
+"""A stem in more than this share of the questions is form ("give your answer"), not content."""
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """How questions are told apart."""
+
+    stems: dict[str, int]
+    weights: Floats
+    """(stems,): inverse document frequencies."""
+    centres: Floats
+    """(kinds, stems)."""
+
+    def of(self, text: str) -> int:
+        """Return the kind of a question: the nearest centre."""
+        vector = _vector(text, self.stems, self.weights)
+        return int(np.argmin(((self.centres - vector) ** 2).sum(axis=1)))
+
+    def affinities(self, card: str) -> Floats:
+        """Return (kinds,): the cosine of each kind's centre and a worker's card, 0 or more."""
+        return np.asarray(self.centres @ _vector(card, self.stems, self.weights), dtype=np.float64)
+
+
+def told_apart(texts: Sequence[str], count: int, seed: int) -> Kinds:
+    """Return `count` kinds of the questions, fewer where there are fewer questions."""
+    found = [set(_stems(text)) for text in texts]
+    counts: dict[str, int] = {}
+    for stems in found:
+        for stem in stems:
+            counts[stem] = counts.get(stem, 0) + 1
+    most = max(1.0, MOST_COMMON * len(texts))
+    kept = sorted(stem for stem, times in counts.items() if times <= most)
+    index = {stem: at for at, stem in enumerate(kept)}
+    weights = np.array([1.0 + np.log((1 + len(texts)) / (1 + counts[one])) for one in kept])
+    vectors = np.array([_vector(text, index, weights) for text in texts])
+    wanted = min(count, len(np.unique(vectors, axis=0)))
+    centres, _ = kmeans2(vectors, wanted, minit="++", rng=seed)
+    return Kinds(index, weights, np.asarray(centres, dtype=np.float64))
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:STEM].lower() for word in _WORD.findall(text)]
+
+
+def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
+    """Return (stems,) of length 1: sublinear counts times weights; zeros where no stem is known."""
+    vector = np.zeros(len(index))
+    for stem in _stems(text):
+        if stem in index:
+            vector[index[stem]] += 1.0
+    vector = np.log1p(vector) * weights
+    length = float(np.sqrt((vector**2).sum()))
+    return vector / length if length else vector
