@@ -82,7 +82,7 @@ def service() -> Generator[str]:
 def torched(tmp_path_factory: pytest.TempPathFactory, service: str) -> Trainers:
     """TRL and, without what it trains with, verl; torch in its build for CPUs."""
     python = made(tmp_path_factory.mktemp("torched"), "torch==2.13.0+cpu")
-    installed(python, "trl==1.16.0")
+    installed(python, "trl==1.16.0", "peft", "tensorboard")
     installed(python, "--no-deps", "verl==0.9.1")
     needed = "ray omegaconf hydra-core codetiming tensordict pyvers cloudpickle aiohttp orjson"
     installed(python, *needed.split())
@@ -166,4 +166,20 @@ def test_trinity_reads_the_hidden_state_of_a_model_where_there_is_torch(torched:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "skipped" not in done.stdout
+
+
+def test_conductors_are_trained_where_there_is_torch(torched: Trainers, tmp_path: Path) -> None:
+    ours = sysconfig.get_path("purelib")
+    later = f"import sys\nsys.path += {[ours, str(ROOT)]!r}\n"
+    (tmp_path / "sitecustomize.py").write_text(later)
+    done = subprocess.run(
+        [torched.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/training"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "skipped" not in done.stdout

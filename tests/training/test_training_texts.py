@@ -1,0 +1,61 @@
+"""Texts of a suite that must not be published are in nothing that a training writes or prints."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rewarded import Graded
+from tiny_training import tiny_config
+
+from conductor.training.config import read_config
+from conductor.training.job import Parts, TrainRequest, found
+from harness.cli.parts import catalogue
+from harness.records import Question
+from harness.rewards.exams import whole_text
+
+WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+pytest.importorskip("torch", reason=WHY)
+pytest.importorskip("trl", reason=WHY)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
+
+CANARY = "zyxquatch"
+
+
+@dataclass
+class Secret(Graded):
+    """Ten questions with a canary in each, which may not be published."""
+
+    name: str = "secret"
+    publishable: bool = False
+
+    def load(self, split: Any = "train") -> Sequence[Question]:
+        return [
+            Question(f"q{n}", f"The {CANARY} has {n} legs. How many?", "integer", str(n))
+            for n in range(10)
+        ]
+
+
+def test_no_text_of_a_secret_suite_is_written_or_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    from conductor.training.start import train
+
+    settings = ('suites.names=["secret"]', "grpo.max_steps=2", "warm_start.steps=20")
+    config = read_config(str(tiny_config(tmp_path)), settings)
+    known = replace(catalogue(), suites={"secret": Secret()})
+    out = tmp_path / "run"
+    caplog.set_level(logging.DEBUG)
+    training = found(config, TrainRequest(out), Parts(known, whole_text))
+    said: list[str] = []
+    train(training, said.append)
+    printed = capfd.readouterr()
+    assert CANARY not in printed.out + printed.err + "\n".join(said) + caplog.text
+    written = [path for path in out.rglob("*") if path.is_file()]
+    assert len(written) > 20
+    wanted = CANARY.encode()
+    assert [path for path in written if wanted in path.read_bytes()] == []
+    assert (out / "plans.jsonl").read_text().count("\n") == 32
