@@ -34,6 +34,8 @@ class Form:
     subtasks: bool = True
     """False: every worker is asked to solve the question, whatever the plan's words (Table 9)."""
     access: Access = "fine"
+    card_words: int | None = None
+    """First words of a role card that the conductor is shown; None: all of it."""
     words: int | None = None
     """First words of a question that the conductor is shown; None: all of it. Workers always see
     all of it. For models with little context, to whom a long problem's end says nothing more."""

@@ -159,7 +159,7 @@ def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage
     `cards` has one entry per model, in the order of their numbers; empty ones, and all of them
     where the form hides cards, are shown as bare ordinals.
     """
-    shown = [card if form.cards else "" for card in cards]
+    shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     asked = first_words(question, form.words) if form.words else question
     return [ChatMessageUser(content=_LAYOUTS[form.layout](form, asked, shown))]
 

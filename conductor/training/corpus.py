@@ -158,7 +158,7 @@ class Corpus:
         return "\n".join((reason, *said))
 
     def _reason(self, shown: Shown, numbers: list[int]) -> str:
-        called = (f"{number} {handle(shown.known[number])}" for number in numbers)
+        called = (f"{handle(shown.known[number])} {number}" for number in numbers)
         return f" {', '.join(called)}."
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2
+from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
+    kmeans2,  # pyright: ignore[reportUnknownVariableType]
+)
 
 Floats = NDArray[np.float64]
 
