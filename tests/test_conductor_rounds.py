@@ -21,6 +21,8 @@ from conductor.recursion import KEEP, Rounds, again, join, read_again
 from conductor.rounds import STANDS
 from harness.audit import audit
 from harness.errors import UserError, WorkerError
+from harness.pool import Pool, pool_models
+from harness.pool_file import read_pool
 from harness.prices import Book
 from harness.prices.pricing import Price
 from harness.records import FALLBACK, Answer, Question
@@ -194,6 +196,13 @@ def test_rounds_go_on_until_the_conductor_keeps_the_answer() -> None:
     assert (len(answer.replies), answer.depth) == (4, 4)
     names = [heard.messages for heard in rig.heard if heard.worker == "conductor"]
     assert [len(messages) for messages in names] == [1, 3, 5, 7]
+
+
+def test_a_rehearsal_conductor_keeps_its_answer() -> None:
+    spec = read_pool("rehearsal")
+    pool = Pool(models=pool_models(spec), spec=spec)
+    answer = anyio.run(conductor_system(rounds=TWICE), SUM, pool)
+    assert answer.noted["ended"] == "kept"
 
 
 # --- limits -----------------------------------------------------------------------------------

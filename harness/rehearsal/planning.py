@@ -15,6 +15,9 @@ from harness.rehearsal.workers import Worker
 _QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
 _MODELS = re.compile(r"^\W*Model (\d+)(?:\s*[:\-]\s*(.*))?$", re.MULTILINE)
 _MOST = re.compile(r"at most (\d+)")
+_ASKED_AGAIN = "leave all three lists empty"
+_KEEP = "I cannot do better.\n\nmodel_id = []\nsubtasks = []\naccess_list = []"
+"""What it says of its own answer in a later round: it has no way to judge it."""
 _FOUND = re.compile(
     r"element (?:with|whose|having|that has|which has|number)|is the atomic number of (?:an?|some|which)"
     r"|(?:places?|positions|steps) (?:after|before|from|forward|back|ahead|beyond)"
@@ -32,6 +35,8 @@ ROLES = {
 
 def conduct(worker: Worker, prompt: str, paper: Scratch) -> str:
     """Return a plan for the question in a conductor's prompt: reasoning, then three lists."""
+    if _ASKED_AGAIN in prompt:
+        return _KEEP
     question, cards, limit = _read(prompt)
     if not cards:
         return "I see no models to choose from."
