@@ -88,6 +88,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     sizes = batches(config, processes)
     given = dict(config.grpo)
     given.pop("generation_batch_size", None)
+    given.pop("model_init_kwargs", None)  # the model is loaded with them before (start.py)
     run = config.run
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,

@@ -33,10 +33,12 @@ from conductor.training.folder import (
 )
 from conductor.training.job import Training, open_box, refuse_gullible_graders
 from conductor.training.rewarding import Rewards, reward_config, rewards
+from conductor.training.rows import Row
 from conductor.training.settings import batches, grpo_config, lora_config
 from conductor.training.studied import vocabulary
 from conductor.training_reward import values_of
 from harness.errors import SpendLimit, TooManyMasked, UserError
+from harness.records import Question
 
 Say = Callable[[str], None]
 
@@ -49,6 +51,8 @@ class Ready:
     out: Path
     rewards: Rewards
     newest: Path | None
+    args: Any
+    """TRL's settings; made before a model is loaded, for DeepSpeed divides it while it loads."""
 
 
 def train(training: Training, say: Say) -> str:
@@ -60,13 +64,13 @@ def train(training: Training, say: Say) -> str:
     from conductor.training.showing import quiet
 
     with quiet(), open_box(training) as box:
-        grpo_config(config, training.request.out)
+        args = grpo_config(config, training.request.out)
         anyio.run(refuse_gullible_graders, training, box and box.box)
         out = prepare(training)
         newest = newest_checkpoint(out) if training.request.resume else None
         made = rewards(training, box and box.box, out)
         with memory_said():
-            return _run(Ready(training, out, made, newest), say)
+            return _run(Ready(training, out, made, newest, args), say)
 
 
 def _run(ready: Ready, say: Say) -> str:
@@ -156,7 +160,17 @@ def _tokenized(training: Training, shown: list[Any]) -> list[Any]:
     """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
     if training.study and not training.publishable:
         return vocabulary(training.study, training.asking)
-    return shown
+    return [one if _public(training, one.row) else _unsaid(training, one.row) for one in shown]
+
+
+def _public(training: Training, row: Row) -> bool:
+    return training.exams[row.suite].suite.publishable
+
+
+def _unsaid(training: Training, row: Row) -> Any:
+    """Return a row that asks nothing: a tokenizer reads its cards, and no word of its question."""
+    nothing = replace(training.asking, question=lambda row: Question(row.question, "", "text"))
+    return nothing.shown(row)
 
 
 def _every_row(training: Training) -> list[Any]:
@@ -204,14 +218,15 @@ def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
     from harness.rewards.for_trl import TrlReward
 
     training, config = ready.training, ready.training.config
-    args = grpo_config(config, ready.out)
     rows = training.validation_rows()
-    validator = Validator(training, ready.rewards.validation, rows, args.max_completion_length)
+    validator = Validator(
+        training, ready.rewards.validation, rows, ready.args.max_completion_length
+    )
     return Conducting(
         Stepping(training, ready.rewards, validator, say),
         model=model,
         processing_class=tokenizer,
-        args=args,
+        args=ready.args,
         reward_funcs=TrlReward(ready.rewards.training),
         train_dataset=data_set(training.rows(batches(config)["rows"]), training.asking),
         peft_config=lora_config(config),

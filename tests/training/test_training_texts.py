@@ -23,6 +23,7 @@ pytest.importorskip("trl", reason=WHY)
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 
 CANARY = "zyxquatch"
+PARTS = ("tail", "wing", "claw", "beak", "horn")
 
 
 @dataclass
@@ -34,7 +35,9 @@ class Secret(Graded):
 
     def load(self, split: Any = "train") -> Sequence[Question]:
         return [
-            Question(f"q{n}", f"The {CANARY} has {n} legs. How many?", "integer", str(n))
+            Question(
+                f"q{n}", f"The {CANARY}'s {PARTS[n % 5]} weighs {n}. Say it.", "integer", str(n)
+            )
             for n in range(10)
         ]
 
