@@ -54,6 +54,8 @@ def told_apart(texts: Sequence[str], count: int, seed: int) -> Kinds:
             counts[stem] = counts.get(stem, 0) + 1
     most = max(1.0, MOST_COMMON * len(texts))
     kept = sorted(stem for stem, times in counts.items() if times <= most)
+    if not kept:  # nothing tells them apart: they are of one kind
+        return Kinds({}, np.zeros(0), np.zeros((1, 0)))
     index = {stem: at for at, stem in enumerate(kept)}
     weights = np.array([1.0 + np.log((1 + len(texts)) / (1 + counts[one])) for one in kept])
     vectors = np.array([_vector(text, index, weights) for text in texts])
