@@ -1,0 +1,91 @@
+"""Configurations of trainings, their rows and their refusals; no torch is needed here."""
+
+from pathlib import Path
+
+import pytest
+
+from conductor.adaptive import Shown
+from conductor.training.config import known_configs, read_config
+from conductor.training.folder import read_lines, refuse_changed, rewind
+from conductor.training.memory import PUBLISHED
+from conductor.training.rows import Draw, draw_rows
+from conductor.training.settings import batches
+from harness.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("run.sed=1", r"\[run\] has no key 'sed'; the nearest is 'seed'"),
+        ("form.layot=paper", r"\[form\] has no key 'layot'; the nearest is 'layout'"),
+        ("modle.path=x", r"the file has no key 'modle'; the nearest is 'model'"),
+        ("run.threads=0", "run.threads: input should be greater than or equal to 1"),
+        ("suites.weights.mmlu=1", "weights names 'mmlu', which is not among its names"),
+        ("run.seed", "section.key=value"),
+    ],
+)
+def test_a_mistake_in_a_configuration_is_one_sentence(setting: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_config("practice-cpu", [setting])
+
+
+def test_an_unknown_configuration_lists_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"known: .*paper-7b.*small-gpu"):
+        read_config("nothing")
+    assert {"paper-7b", "practice-cpu", "small-gpu"} <= set(known_configs())
+
+
+@pytest.mark.parametrize("group", [1, 7])
+def test_a_batch_that_holds_no_whole_groups_is_refused(group: int) -> None:
+    config = read_config("paper-7b", [f"grpo.num_generations={group}"])
+    with pytest.raises(UserError, match="its whole group of plans"):
+        batches(config)
+
+
+def test_a_batch_that_processes_cannot_share_is_refused() -> None:
+    with pytest.raises(UserError, match="not a multiple of 12"):
+        batches(read_config("paper-7b"), 3)
+
+
+def test_a_checkpoint_inside_a_generation_batch_is_refused() -> None:
+    settings = ("grpo.num_iterations=2", "run.save_every=3")
+    with pytest.raises(UserError, match="falls inside a generation batch"):
+        batches(read_config("paper-7b", settings), 2)
+
+
+def test_rows_use_every_question_before_one_comes_again_and_are_the_same_every_time() -> None:
+    draw = Draw({"s": [f"q{n}" for n in range(5)]}, {}, ("a", "b", "c"), Shown(), 3)
+    rows = draw_rows(draw, 10)
+    assert {row.question for row in rows[:5]} == {row.question for row in rows[5:]}
+    assert rows == draw_rows(draw, 10)
+    assert all(row.workers == () for row in rows)
+
+
+def test_rows_of_an_adaptive_pool_show_other_workers_each_time() -> None:
+    shown = Shown(2, "random")
+    draw = Draw({"s": ["q"]}, {}, ("a", "b", "c", "d"), shown, 3)
+    rows = draw_rows(draw, 20)
+    assert all(len(set(row.workers)) == 2 for row in rows)
+    assert len({row.workers for row in rows}) > 5
+    assert rows[:10] == draw_rows(draw, 10)
+
+
+def test_a_resumed_run_that_changed_names_the_field() -> None:
+    before = {"config": {"pool": {"name": "a"}, "run": {"keep": 1}}}
+    refuse_changed(before, {"config": {"pool": {"name": "a"}, "run": {"keep": 9}}})
+    with pytest.raises(UserError, match=r"began with pool.name = 'a', not 'b'"):
+        refuse_changed(before, {"config": {"pool": {"name": "b"}, "run": {"keep": 1}}})
+
+
+def test_a_resumed_run_drops_the_lines_that_it_makes_again(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"st')
+    assert rewind(path, 2) == [{"step": 1}, {"step": 2}]
+    assert read_lines(path) == [{"step": 1}, {"step": 2}]
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"), [("Qwen2.5-0.5B", 0.494), ("Qwen2.5-1.5B", 1.544), ("Qwen2.5-7B", 7.616)]
+)
+def test_a_published_shape_has_its_published_number_of_weights(name: str, billions: float) -> None:
+    assert PUBLISHED[name].parameters / 1e9 == pytest.approx(billions, abs=5e-4)
