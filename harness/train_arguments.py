@@ -1,4 +1,4 @@
-"""The arguments of `podium train`."""
+"""The arguments of `podium train` and `podium ablate`."""
 
 import argparse
 from pathlib import Path
@@ -25,3 +25,22 @@ def train_arguments(train: argparse.ArgumentParser) -> None:
     add("--plot", nargs="+", type=Path, metavar="DIR", help="draw the learning curves of runs")
     add("--to", type=Path, metavar="FILE", help="where --plot draws (curve.png)")
     add("--list", action="store_true", help="list the shipped configs")
+
+
+def ablate_arguments(ablate: argparse.ArgumentParser) -> None:
+    """Add what `podium ablate` takes."""
+    add = ablate.add_argument
+    add("names", nargs="*", metavar="NAME", help="ablations, beside the reference (all)")
+    add("--out", type=Path, default=Path("ablations"), metavar="DIR", help="folder (ablations)")
+    add("--seed", type=int, action="append", metavar="N", help="train each with it; repeat (0)")
+    add("--file", type=Path, metavar="FILE", help="a file of ablations (the shipped one)")
+    add(
+        "--begin",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a training whose warm start is used where it would be the same; repeat",
+    )
+    add("--table", action="store_true", help="make the table of what is there; train nothing")
+    add("--list", action="store_true", help="list the ablations")

@@ -40,7 +40,6 @@ LOGGED = {
     "completions/max_length": "most_tokens",
     "completions/clipped_ratio": "cut_off",
     "clip_ratio/region_mean": "clipped",
-    "resampled": "resampled",
 }
 """TRL's names -> ours, in a line of metrics.jsonl."""
 
@@ -62,6 +61,8 @@ class State:
     asked_to_stop: bool = False
     generating: float = 0.0
     """Seconds of generation in the running step."""
+    resampled: dict[str, float] = field(default_factory=dict[str, float])
+    """What dynamic sampling came to in the running step (resampling.py)."""
     line: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -119,7 +120,7 @@ class Stepping(Callback):
         """Start the clock, and remember the random states that this step begins with."""
         self._random = random_states()
         self._started = monotonic()
-        self.state.generating = 0.0
+        self.state.generating, self.state.resampled = 0.0, {}
         self.state.spent = self.rewards.spent()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -156,6 +157,7 @@ class Stepping(Callback):
         return {
             "step": step,
             **found,
+            **self.state.resampled,
             "workers": worker_shares(seen, read),
             "generation_seconds": round(made, 3),
             "update_seconds": round(max(0.0, seconds - made - spent), 3),
@@ -217,6 +219,9 @@ class Stepping(Callback):
                 "question": item.question,
                 "value": outcome.value,
                 "status": outcome.status.value,
+                "correct": outcome.components.get("correct"),
+                "leaked": outcome.work.leaked if outcome.work else None,
+                "workers": list(item.workers),
                 "plan": steps,
             }
             if texts:

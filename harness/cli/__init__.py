@@ -19,6 +19,7 @@ from harness import (
     train_arguments,
 )
 from harness.cli import (
+    ablating,
     auditing,
     comparing,
     grading,
@@ -71,6 +72,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("regrade", grading.regrade_command, arguments.regrade_arguments),
         ("reward", grading.reward_command, arguments.reward_arguments),
         ("train", training.train_command, train_arguments.train_arguments),
+        ("ablate", ablating.ablate_command, train_arguments.ablate_arguments),
         ("audit", auditing.audit_command, money_arguments.audit_arguments),
         ("ledger", ledgering.ledger_command, arguments.ledger_arguments),
         ("manifest", integrity.manifest_command, arguments.manifest_arguments),

@@ -1,0 +1,185 @@
+"""Ablations: the trainings of one file, which differ from a reference in the settings it names.
+
+    [ablations.routing-only]
+    says = "Plans have one step."
+    set.form.max_steps = 1
+
+Everything else of a training is its configuration's (config.py). Not here: training and evaluating
+them (harness/cli/ablating.py), and the table (reports/ablation_table.py).
+"""
+
+import json
+import shutil
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from conductor.training.about import describe_checkpoint
+from conductor.training.config import CONFIGS, Section, TrainingConfig, read_config
+from conductor.training.folder import (
+    LAST,
+    MANIFEST,
+    METRICS,
+    START,
+    describe,
+    flat,
+    read_lines,
+    write_json,
+)
+from conductor.training.job import Training
+from harness.errors import UserError
+
+SHIPPED = CONFIGS / "ablations" / "ablations.toml"
+
+
+class Variant(Section):
+    """One row of the file."""
+
+    says: str
+    not_run: str = ""
+    """Why it would mean nothing; then nothing is set."""
+    set: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+class AblationFile(Section):
+    """The file as it is written."""
+
+    config: str
+    reference: str
+    all: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Settings of every row, the reference included."""
+    ablations: dict[str, Variant] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """One training of the file, or why there is none."""
+
+    name: str
+    says: str
+    config: str
+    """Name or path of the configuration that `settings` change."""
+    settings: tuple[str, ...] = ()
+    """As `podium train --set` takes them: `section.key=value`."""
+    not_run: str = ""
+
+    def training_config(self, seed: int) -> TrainingConfig:
+        """Return its configuration; UserError for a setting that there is not."""
+        return read_config(self.config, (*self.settings, f"run.seed={seed}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ablations:
+    """The file's rows in its order."""
+
+    reference: Ablation
+    """What all others are held against."""
+    rows: tuple[Ablation, ...]
+
+
+def read_ablations(path: Path = SHIPPED) -> Ablations:
+    """Return what a file names; UserError for the first mistake in it.
+
+    A pool or a configuration that ends in `.toml` is a file beside it.
+    """
+    try:
+        found = AblationFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"There is no file of ablations {path}.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path} cannot be read as TOML: {error}.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{path}: {where}: {first['msg'].lower()}.") from error
+    rows = {name: _ablation(name, one, found, path) for name, one in found.ablations.items()}
+    if found.reference not in rows or rows[found.reference].not_run:
+        raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")
+    return Ablations(rows[found.reference], tuple(rows.values()))
+
+
+def chosen(ablations: Ablations, names: Sequence[str]) -> Ablations:
+    """Return the named rows and the reference, all without names; UserError for a strange name."""
+    known = [one.name for one in ablations.rows]
+    strange = [name for name in names if name not in known]
+    if strange:
+        raise UserError(f"There is no ablation {strange[0]!r}; known: {', '.join(known)}.")
+    wanted = {ablations.reference.name, *(names or known)}
+    return Ablations(
+        ablations.reference, tuple(one for one in ablations.rows if one.name in wanted)
+    )
+
+
+def _ablation(name: str, said: Variant, file: AblationFile, path: Path) -> Ablation:
+    if said.not_run and said.set:
+        raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
+    settings = () if said.not_run else (*_settings(file.all, path), *_settings(said.set, path))
+    return Ablation(name, said.says, _beside(file.config, path), settings, said.not_run)
+
+
+def _settings(nested: dict[str, Any], path: Path) -> list[str]:
+    """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
+    found: list[str] = []
+    for key, value in flat(nested, "").items():
+        said = _beside(value, path) if key == ".pool.name" else value
+        found.append(f"{key[1:]}={json.dumps(said)}")
+    return found
+
+
+def _beside(name: str, path: Path) -> str:
+    return str((path.parent / name).resolve()) if name.endswith(".toml") else name
+
+
+def finished(config: TrainingConfig, out: Path) -> bool:
+    """Return whether a training has made all its steps and kept its last model."""
+    lines = read_lines(out / METRICS)
+    made = lines[-1]["step"] if lines else 0
+    return made >= int(config.grpo.get("max_steps", 0)) and (out / LAST / "podium.json").is_file()
+
+
+SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
+"""What a warm start sees of a form, beside whether steps may read others."""
+
+
+def beginning(manifest: Mapping[str, Any]) -> str:
+    """Return what a warm start depends on, as text: equal ones begin with the same weights."""
+    config = manifest["config"]
+    form, data = config["form"], manifest["data"]
+    parts = {
+        "warm start": [config[name] for name in ("model", "warm_start")],
+        "form": [*(form[name] for name in SHAPES), form["access"] == "off"],
+        "workers": [config["pool"]["shown"], config["pool"]["order"], manifest["pool"]],
+        "questions": {name: one["train_ids_sha256"] for name, one in data.items()},
+        "data": [one["data_revision"] for one in data.values()],
+        "seed": manifest["seed"],
+    }
+    return json.dumps(parts, sort_keys=True, default=str)
+
+
+def begin_from(training: Training, others: Sequence[Path]) -> Path | None:
+    """Give a new training the warm start of one of these that began alike; None without one.
+
+    The weights would be the same (a test compares them); only their making is saved.
+    """
+    out, said = training.request.out, describe(training)
+    if (out / MANIFEST).exists() or training.config.warm_start.kind == "none":
+        return None
+    for folder in others:
+        if (folder / START / "config.json").is_file() and _alike(folder, said):
+            part = out / f"{START}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(folder / START, part)
+            describe_checkpoint(training, part, 0, None)
+            part.rename(out / START)
+            write_json(out / MANIFEST, said)
+            return folder
+    return None
+
+
+def _alike(folder: Path, said: Mapping[str, Any]) -> bool:
+    before = json.loads((folder / MANIFEST).read_text())
+    return beginning(before) == beginning(json.loads(json.dumps(said, default=str)))

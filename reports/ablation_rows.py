@@ -1,0 +1,226 @@
+"""Rows of the ablation table, from files alone: training folders, and logs of evaluations.
+
+A variant is trained once per seed; its seeds are taken as epochs are, averaged by question before
+anything is compared. Held-out questions that picked a checkpoint are left out: the first of each
+suite, as many as the training's manifest says. Not here: how it looks (ablation_table.py).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from harness.ledger import Attempt
+from harness.ledger.raw_log import open_log
+from harness.records import CONDUCTOR
+from harness.sittings import Sitting, read_sittings
+from reports.intervals import Difference, accuracy, accuracy_interval, adjusted, difference
+from reports.learning_curve import read_run
+
+ALL = "all"
+"""The suites together, every question alike."""
+CPU = "cpu.jsonl"
+"""Beside a training's metrics: CPU seconds of each of its sittings, `{"cpu_s": ...}`."""
+
+Grades = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One ablation: what is said of it, and where its files are."""
+
+    name: str
+    says: str
+    not_run: str = ""
+    """Why there are no files; empty where there are, or will be."""
+    runs: tuple[Path, ...] = ()
+    """Training folders, a seed each."""
+    logs: tuple[Path, ...] = ()
+    """Evaluations of their best checkpoints, in the same order."""
+    words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    """What its plans say: columns of `WORDS`."""
+
+    @cached_property
+    def sittings(self) -> tuple[Sitting, ...]:
+        """Return its evaluations, read once."""
+        return tuple(one for path in self.logs for one in read_sittings([path])[0])
+
+
+WORDS = ("subtasks", "distinct", "new", "share_new", "leaked", "accuracy_unleaked")
+"""Subtasks of the evaluated plans, different ones, those beyond the warm start's grammar and their
+share of all; plans that hold the answer, and the accuracy without those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationRow:
+    """One variant on one suite, or on all of them. None is unknown."""
+
+    ablation: str
+    suite: str
+    seeds: int = 0
+    n: int = 0
+    """Questions that did not pick the checkpoint."""
+    accuracy: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    paired_diff: float | None = None
+    """Less the unablated row's, on the same questions."""
+    paired_low: float | None = None
+    paired_high: float | None = None
+    verdict: str = ""
+    """Adjusted for the number of ablations (Holm)."""
+    calls: float | None = None
+    """Worker calls of a question."""
+    conductor_tokens: float | None = None
+    steps: float | None = None
+    usd: float | None = None
+    """Would-be, of a question."""
+    workers: str = ""
+    """Share of the worker calls, largest first; of all questions that were asked."""
+    parsed: float | None = None
+    """Share of plans that could be read."""
+    cpu_s: float | None = None
+    """Of one seed's training; a shared warm start is counted where it was made."""
+    trained: int | None = None
+    """GRPO steps of the shortest seed."""
+    best_step: str = ""
+    """Of the kept checkpoint, by seed."""
+    subtasks: float | None = None
+    distinct: float | None = None
+    new: float | None = None
+    share_new: float | None = None
+    leaked: float | None = None
+    accuracy_unleaked: float | None = None
+    says: str = ""
+    not_run: str = ""
+
+
+def ablation_rows(variants: Sequence[Variant], reference: str) -> list[AblationRow]:
+    """Return a row per variant and suite, `all` first; one row for a variant without logs."""
+    found = {one.name: _by_suite(one) for one in variants}
+    rows = [_rows(one, found[one.name]) for one in variants]
+    flat = [row for each in rows for row in each]
+    for suite in dict.fromkeys(row.suite for row in flat if row.accuracy is not None):
+        flat = _compared(flat, suite, reference, found)
+    return flat
+
+
+def _compared(
+    rows: list[AblationRow],
+    suite: str,
+    reference: str,
+    found: Mapping[str, Mapping[str, list[Attempt]]],
+) -> list[AblationRow]:
+    """Return the rows with the differences of one suite's to the reference."""
+    base = _grades(found[reference].get(suite, []))
+    family = [row for row in rows if row.suite == suite and row.ablation != reference]
+    raw = [difference(_grades(found[row.ablation][suite]), base) for row in family]
+    told = {row.ablation: one for row, one in zip(family, adjusted(raw), strict=True)}
+    return [_against(row, told.get(row.ablation)) if row in family else row for row in rows]
+
+
+def _against(row: AblationRow, found: Difference | None) -> AblationRow:
+    if found is None:
+        return row
+    low, high = found.interval or (None, None)
+    return replace(
+        row, paired_diff=found.mean, paired_low=low, paired_high=high, verdict=found.verdict
+    )
+
+
+def _by_suite(variant: Variant) -> dict[str, list[Attempt]]:
+    """Return the attempts that count, by suite and together, over all seeds."""
+    found: dict[str, list[Attempt]] = {ALL: []}
+    for sitting in variant.sittings:
+        picked = _picked(sitting, variant)
+        kept = [one for one in sitting.attempts if one.question not in picked]
+        found.setdefault(sitting.facts.suite, []).extend(kept)
+        found[ALL].extend(kept)
+    return found if found[ALL] else {}
+
+
+def _picked(sitting: Sitting, variant: Variant) -> set[str]:
+    """Return the questions that picked the checkpoint: the split's first ones."""
+    manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
+    most = int(manifest["data"][sitting.facts.suite]["validation_questions"])
+    with open_log(sitting.paths[0]) as log:
+        ids: list[Any] = log.header["eval"]["dataset"]["sample_ids"]
+    return {str(one) for one in ids[:most]}
+
+
+def _rows(variant: Variant, found: Mapping[str, Sequence[Attempt]]) -> list[AblationRow]:
+    if not found:
+        why = variant.not_run or "not trained and evaluated yet"
+        return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=why)]
+    return [_row(variant, suite, attempts) for suite, attempts in found.items()]
+
+
+def _row(variant: Variant, suite: str, attempts: Sequence[Attempt]) -> AblationRow:
+    grades = _grades(attempts)
+    bounds = accuracy_interval(grades)
+    graded = [one for one in attempts if one.graded]
+    row = AblationRow(
+        ablation=variant.name,
+        suite=suite,
+        seeds=len(variant.logs),
+        n=len(grades),
+        accuracy=accuracy(grades),
+        ci_low=bounds and bounds.low,
+        ci_high=bounds and bounds.high,
+        calls=_mean([one.totals.worker_calls for one in graded]),
+        conductor_tokens=_mean([one.totals.conductor_tokens for one in graded]),
+        steps=_mean([one.steps for one in graded if one.steps]),
+        usd=_mean([one.totals.usd for one in graded]),
+        parsed=_mean([bool(one.steps) for one in graded]),
+        workers=_shares([one for one in variant.sittings if suite in (ALL, one.facts.suite)]),
+        says=variant.says,
+    )
+    return replace(row, **_training(variant), **variant.words) if suite == ALL else row
+
+
+def _grades(attempts: Sequence[Attempt]) -> Grades:
+    found: Grades = {}
+    for one in attempts:
+        if one.value is not None:
+            found.setdefault(one.question, []).append(one.value)
+    return found
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    """Return the mean; None of nothing, or as soon as one is unknown."""
+    return None if None in values or not values else fmean(float(one) for one in values)
+
+
+def _shares(sittings: Sequence[Sitting]) -> str:
+    calls: dict[str, int] = {}
+    for sitting in sittings:
+        for kind, tally in sitting.spend.items():
+            if kind.role != CONDUCTOR:
+                calls[kind.role] = calls.get(kind.role, 0) + tally.calls
+    total, ranked = sum(calls.values()), sorted(calls.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{name} {count / total:.0%}" for name, count in ranked if count)
+
+
+def _training(variant: Variant) -> dict[str, Any]:
+    lines = [read_run(folder) for folder in variant.runs]
+    return {
+        "cpu_s": _mean([_cpu_seconds(folder) for folder in variant.runs]),
+        "trained": min(one[-1]["step"] for one in lines),
+        "best_step": ", ".join(str(_best_step(one)) for one in lines),
+    }
+
+
+def _cpu_seconds(folder: Path) -> float | None:
+    path = folder / CPU
+    if not path.is_file():
+        return None
+    return sum(json.loads(line)["cpu_s"] for line in path.read_text().splitlines())
+
+
+def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
+    """Return the step of the best validation; the earliest of equals is kept."""
+    judged = [(one["validation"]["correct"], -one["step"]) for one in lines if "validation" in one]
+    return -max((one for one in judged if one[0] is not None), default=(0.0, 0))[1]
