@@ -24,6 +24,10 @@ def report_arguments(report: argparse.ArgumentParser) -> None:
         "--derived", action="store_true", help="print derived rows, too: maj@k, oracle-router"
     )
     report.add_argument(
+        "--targets", action="store_true", help="hold what was trained, by seeds, against its "
+        "targets instead: targets.md and targets.json",
+    )  # fmt: skip
+    report.add_argument(
         "--published", action="store_true", help="print published figures of these suites, too"
     )
 

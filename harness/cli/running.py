@@ -99,9 +99,20 @@ def report_command(args: argparse.Namespace) -> int:
 
     first = args.dirs[0]
     out = args.out or (first.parent if first.is_file() else first) / "report"
+    if getattr(args, "targets", False):
+        return _targets(args.dirs, out)
     report = write_report(args.dirs, out, _wanted(args))
     print(report.text)
     print(f"Written to {out}: {', '.join(path.name for path in report.files)}")
+    return 0
+
+
+def _targets(dirs: list[Path], out: Path) -> int:
+    from reports.target_text import write_targets
+
+    text, files = write_targets(dirs, out)
+    print(text)
+    print(f"Written to {out}: {', '.join(path.name for path in files)}")
     return 0
 
 

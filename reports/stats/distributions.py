@@ -20,7 +20,7 @@ def normal_shares(quantiles: Floats) -> Floats:
     return np.asarray(special.ndtr(quantiles), dtype=np.float64)
 
 
-def t_quantile(share: float, df: int) -> float:
+def t_quantile(share: float, df: float) -> float:
     """Return the quantile of Student's t."""
     return float(special.stdtrit(df, share))
 
