@@ -117,7 +117,7 @@ def _compared(
     """Return the rows with the differences of one suite's to the reference."""
     base = _grades(found[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
-    raw = [difference(_grades(found[row.ablation][suite]), base) for row in family]
+    raw = [difference(_grades(found[row.ablation].get(suite, [])), base) for row in family]
     told = {row.ablation: one for row, one in zip(family, adjusted(raw), strict=True)}
     return [_against(row, told.get(row.ablation)) if row in family else row for row in rows]
 
