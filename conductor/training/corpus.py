@@ -1,10 +1,11 @@
 """Plans to begin with: valid ones of random shape, words and workers. They are mostly wrong.
 
 A warm start that names workers at random teaches a model to ignore the question, and GRPO does not
-recover from that (EXPERIMENTS.md). So whom a plan names depends on the question's words: on how
-much its kind shares with each worker's card (`prior = "cards"`), or on a worker drawn for each kind
-(`"kinds"`, where nobody has a card), mixed with workers at random. It knows question texts and
-cards only: no target, no topic, no verdict (a test takes them away). Not here: kinds (kinds.py).
+recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
+question's kind and the subtask share with each worker's card (`prior = "cards"`), or on a worker
+drawn for each kind (`"kinds"`, where nobody has a card), mixed with workers at random. It knows
+question texts and cards only: no target, no topic, no verdict (a test takes them away). Not here:
+kinds (kinds.py).
 """
 
 import json
@@ -18,7 +19,7 @@ import numpy as np
 
 from conductor.form import Form
 from conductor.prompt import first_words
-from conductor.training.kinds import Floats, Kinds, told_apart
+from conductor.training.kinds import Floats, Kinds, overlaps, told_apart
 from conductor.training.rows import Shown
 from harness.errors import UserError
 
@@ -108,13 +109,13 @@ class Corpus:
         texts = sorted({self._seen(one.question) for one in shown})
         self._kinds: Kinds = told_apart(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
-        self._affinity: dict[str, Floats] = {}
+        self._affinities: dict[str, Floats] = {}
 
     def plan(self, shown: Shown, rng: Random) -> str:
         """Return a plan as a completion: reasoning, where there is some, and the three lists."""
         shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
         kind = self._kind_of[self._seen(shown.question)]
-        numbers = self._workers(shown, kind, len(shape), rng)
+        numbers = self._workers(shown, kind, shape, rng)
         subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
         access = [self._access(at, one) for at, one in enumerate(shape)]
         return self._written(shown, numbers, subtasks, access)
@@ -122,25 +123,29 @@ class Corpus:
     def _seen(self, question: str) -> str:
         return first_words(question, self._form.words) if self._form.words else question
 
-    def _workers(self, shown: Shown, kind: int, count: int, rng: Random) -> list[int]:
+    def _workers(self, shown: Shown, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
         """Return the numbers of the workers, each at most once where there are enough."""
-        weights = [self._weight(shown, at, kind) for at in range(len(shown.workers))]
         numbers: list[int] = []
-        for _ in range(count):
+        for subtask in shape:
+            weights = self._weights(shown, kind, subtask.lstrip("|"))
             left = [at for at in range(len(weights)) if at not in numbers] or [*range(len(weights))]
             trusted = rng.random() < self._recipe.trust
-            drawn = rng.choices(left, [weights[at] for at in left] if trusted else None)
-            numbers += drawn
+            numbers += rng.choices(left, [weights[at] for at in left] if trusted else None)
         return numbers
 
-    def _weight(self, shown: Shown, at: int, kind: int) -> float:
+    def _weights(self, shown: Shown, kind: int, subtask: str) -> list[float]:
+        """Return one weight per worker shown: half by the question's kind, half by the subtask."""
         if self._prior == "kinds":
-            wanted = Random(f"{self._seed} kind {kind}").random()
-            return 1.0 if at == int(wanted * len(shown.workers)) else FLOOR
-        card = shown.known[at]
-        if card not in self._affinity:
-            self._affinity[card] = self._kinds.affinities(card)
-        return float(np.maximum(self._affinity[card][kind], 0.0)) + FLOOR
+            wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
+            return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
+        asked = np.array([self._affinity(card)[kind] for card in shown.known])
+        done = overlaps(" ".join(PHRASES[subtask]), shown.known)
+        return [float(one) for one in _shares(np.maximum(asked, 0.0)) + _shares(done)]
+
+    def _affinity(self, card: str) -> Floats:
+        if card not in self._affinities:
+            self._affinities[card] = self._kinds.affinities(card)
+        return self._affinities[card]
 
     def _access(self, at: int, kind: str) -> list[str]:
         alone = at == 0 or kind.startswith("|") or self._form.access == "off"
@@ -160,6 +165,12 @@ class Corpus:
     def _reason(self, shown: Shown, numbers: list[int]) -> str:
         called = (f"{handle(shown.known[number])} {number}" for number in numbers)
         return f" {', '.join(called)}."
+
+
+def _shares(weights: Floats) -> Floats:
+    """Return weights that sum to 1, nearly even where all are 0."""
+    held = weights + FLOOR
+    return held / held.sum()
 
 
 def handle(card: str) -> str:

@@ -19,8 +19,12 @@ Floats = NDArray[np.float64]
 
 STEM = 6
 """Letters of a word that count: so `divisors` and `divisor` are one, without a stemmer."""
-MOST_COMMON = 0.3
+MOST_COMMON = 0.2
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
+
+GENERIC = {"the", "and", "that", "what", "with", "into", "above", "needs", "needed", "down"}
+GENERIC |= {"question", "answer"}
+"""Words of subtasks that say nothing about who should do them."""
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -43,6 +47,22 @@ class Kinds:
     def affinities(self, card: str) -> Floats:
         """Return (kinds,): the cosine of each kind's centre and a worker's card, 0 or more."""
         return np.asarray(self.centres @ _vector(card, self.stems, self.weights), dtype=np.float64)
+
+
+def overlaps(text: str, others: Sequence[str]) -> Floats:
+    """Return (others,): how much of a text each other one shares; zeros where nobody shares any.
+
+    A stem weighs the more, the fewer of the others have it.
+
+    >>> overlaps("look up facts", ["Looks up facts.", "Knows no facts.", "Writes code."]).argmax()
+    np.int64(0)
+    """
+    said = " ".join(word for word in _WORD.findall(text.lower()) if word not in GENERIC)
+    wanted = set(_stems(said))
+    held = [set(_stems(one)) for one in others]
+    count = {stem: sum(stem in one for one in held) for stem in wanted}
+    rare = {stem: 1.0 / times for stem, times in count.items() if times}
+    return np.array([sum(rare.get(stem, 0.0) for stem in wanted & one) for one in held])
 
 
 def told_apart(texts: Sequence[str], count: int, seed: int) -> Kinds:
