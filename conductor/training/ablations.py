@@ -151,11 +151,12 @@ def beginning(manifest: Mapping[str, Any]) -> str:
     form, data = config["form"], manifest["data"]
     parts = {
         "warm start": [config[name] for name in ("model", "warm_start")],
-        "form": [*(form[name] for name in SHAPES), form["access"] == "off"],
+        "form": [*(form.get(name) for name in SHAPES), form["access"] == "off"],
         "workers": [config["pool"]["shown"], config["pool"]["order"], manifest["pool"]],
         "questions": {name: one["train_ids_sha256"] for name, one in data.items()},
         "data": [one["data_revision"] for one in data.values()],
         "seed": manifest["seed"],
+        "code": manifest["code_revision"],
     }
     return json.dumps(parts, sort_keys=True, default=str)
 
