@@ -85,6 +85,11 @@ bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeB
 fuzz: $(INSTALLED_DEV) ## Read a million mutated plans; none may raise or execute anything
 	PYTHONPATH=tests $(BIN)/python -W error tests/benchmarks/fuzz_plans.py $(ARGS)
 
+.PHONY: reproduce
+reproduce: $(INSTALLED_DEV) ## Train the released checkpoints again: SEEDS="0 1 2" CONFIGS="practice-cpu"
+	$(BIN)/python -m pip install -qq --disable-pip-version-check '.[train]'
+	PYTHONPATH=. $(BIN)/python tests/benchmarks/reproduce.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(CONFIGS),--configs $(CONFIGS)) $(ARGS)
+
 .PHONY: trainers
 trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
 	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)

@@ -23,7 +23,9 @@ def train_arguments(train: argparse.ArgumentParser) -> None:
         help="change a value of the config; repeat",
     )
     add("--plot", nargs="+", type=Path, metavar="DIR", help="draw the learning curves of runs")
-    add("--to", type=Path, metavar="FILE", help="where --plot draws (curve.png)")
+    add("--release", nargs="+", type=Path, metavar="DIR", help="release the median seed of runs")
+    add("--to", type=Path, metavar="PATH", help="where --plot draws (curve.png), --release writes")
+    add("--untrained", type=Path, metavar="DIR", help="with --release: where its warm start goes")
     add("--list", action="store_true", help="list the shipped configs")
 
 

@@ -1,6 +1,7 @@
 """The command that trains a conductor; torch is imported when a training begins."""
 
 import argparse
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from harness.errors import UserError
 
 
 def train_command(args: argparse.Namespace) -> int:
-    """Train a conductor by reward, say what that would take, or draw how it went."""
+    """Train a conductor by reward, say what that would take, draw how it went, or release it."""
     from conductor.training.config import known_configs
 
     if args.list:
@@ -19,6 +20,8 @@ def train_command(args: argparse.Namespace) -> int:
         return 0
     if args.plot:
         return _plot(args)
+    if args.release:
+        return _release(args)
     if args.config is None:
         raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
     training = _training(args)
@@ -53,3 +56,26 @@ def _plot(args: argparse.Namespace) -> int:
     path = draw_curves(args.plot, args.to or Path("curve.png"))
     print(f"Written to {path}.")
     return 0
+
+
+def _release(args: argparse.Namespace) -> int:
+    """Release the median seed of some runs; torch is not needed."""
+    from conductor.training.releasing import release
+
+    if args.to is None:
+        raise UserError("--release needs --to: the folder that the checkpoint goes to.")
+    print(release(args.release, args.to, _prompts, args.untrained))
+    return 0
+
+
+def _prompts(run: Path) -> list[str]:
+    """Return the prompts of a run's validation questions."""
+    from conductor.training.config import as_config
+    from conductor.training.folder import MANIFEST
+    from conductor.training.job import Parts, TrainRequest, found
+
+    config = as_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
+    request = TrainRequest(run, dry=True)
+    training = found(config, request, Parts(catalogue(), controls().bare, study_for))
+    rows = training.validation_rows()
+    return ["".join(one["content"] for one in training.asking.messages(row)) for row in rows]

@@ -1,0 +1,116 @@
+"""A release: the median seed, weights whose plans stay the same, the log of every seed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from toy_checkpoint import Sizes, random_tensors, save, speaker, write_checkpoint
+
+from conductor.checkpoint import identity, read_about
+from conductor.training.releasing import Seed, finished, median, plans, release, seed_of
+from harness.errors import UserError
+
+PROMPTS = ("What is 1 + 1?\n\nPlan:", "Name a metal.\n\nPlan:")
+
+
+def run(folder: Path, seed: int, correct: float, *, steps: int = 4, title: str = "toy") -> Path:
+    """Write the folder of a training that had four steps to make."""
+    config = {
+        "title": title,
+        "run": {"seed": seed},
+        "model": {"path": ""},
+        "validation": {"patience": None},
+        "grpo": {"max_steps": 4},
+    }
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps({"seed": seed, "config": config}))
+    lines = [
+        {"step": 0, "validation": {"correct": 0.1}},
+        {"step": 2, "validation": {"correct": correct}},
+        {"step": steps, "validation": {"correct": correct}},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for at, name in enumerate(("start", "best", "last")):
+        speaker(folder / name, seed=10 * seed + at)
+    (folder / "best" / "README.md").write_text("# Card\n")
+    (folder / "best" / "training_args.bin").write_bytes(b"a pickle")
+    return folder
+
+
+def prompts(folder: Path) -> tuple[str, ...]:
+    return PROMPTS
+
+
+def test_the_median_seed_is_released_with_the_log_of_every_seed(tmp_path: Path) -> None:
+    runs = [run(tmp_path / f"s{at}", at, worth) for at, worth in enumerate((0.7, 0.9, 0.8))]
+    to, start = tmp_path / "out" / "trained", tmp_path / "out" / "untrained"
+    said = release(runs, to, prompts, start)
+    assert "seed 2 of 3 seeds (seed 0: 0.700, seed 1: 0.900, seed 2: 0.800)" in said
+    assert plans(to, PROMPTS) == plans(runs[2] / "best", PROMPTS)
+    assert plans(start, PROMPTS) == plans(runs[2] / "start", PROMPTS)
+    assert plans(to, PROMPTS) != plans(start, PROMPTS)
+    assert sorted(path.name for path in (to / "log").iterdir()) == ["seed-0", "seed-1", "seed-2"]
+    assert (to / "log" / "seed-1" / "metrics.jsonl").is_file()
+    assert not (to / "training_args.bin").exists()
+    assert "2 of 2 greedy plans" in (to / "README.md").read_text()
+    assert read_about(to).summary.endswith("seed 2 of 3 seeds")
+    assert read_about(start).reward == ""
+
+
+def test_weights_are_halved_where_every_plan_stays_the_same(tmp_path: Path) -> None:
+    source = run(tmp_path / "s", 0, 0.5)
+    release([source], tmp_path / "out", prompts)
+    both = (source / "best", tmp_path / "out")
+    before, after = ((one / "model.safetensors").stat().st_size for one in both)
+    assert after < 0.6 * before
+
+
+def test_weights_stay_as_they_are_where_a_plan_would_change(tmp_path: Path) -> None:
+    source = run(tmp_path / "s", 0, 0.5)
+    sizes = Sizes(tied=False)
+    tensors = random_tensors(sizes)
+    tensors["lm_head.weight"] *= 1e6  # beyond what 16 bits hold
+    save(source / "best", sizes, tensors)
+    about = source / "best" / "podium.json"
+    held = json.loads(about.read_text())
+    about.write_text(json.dumps({**held, "weights_sha256": ""}))
+    with pytest.warns(RuntimeWarning):
+        release([source], tmp_path / "out", prompts)
+    kept = tmp_path / "out" / "model.safetensors"
+    assert kept.read_bytes() == (source / "best" / "model.safetensors").read_bytes()
+
+
+def test_a_release_replaces_the_one_before_as_a_whole(tmp_path: Path) -> None:
+    first, second = run(tmp_path / "a", 0, 0.5), run(tmp_path / "b", 1, 0.5)
+    release([first], tmp_path / "out", prompts)
+    before = identity(tmp_path / "out")
+    release([second], tmp_path / "out", prompts)
+    assert identity(tmp_path / "out") != before
+    assert [path.name for path in (tmp_path / "out" / "log").iterdir()] == ["seed-1"]
+
+
+def test_of_an_even_number_the_lower_middle_one_is_the_median() -> None:
+    seeds = [Seed(Path(), at, worth, 1) for at, worth in enumerate((0.9, 0.6, 0.8, 0.7))]
+    assert median(seeds).seed == 3
+
+
+def test_a_training_that_has_not_ended_is_not_released(tmp_path: Path) -> None:
+    made = run(tmp_path / "s", 0, 0.5, steps=3)
+    assert not finished(made)
+    with pytest.raises(UserError, match="--resume goes on"):
+        seed_of(made)
+
+
+def test_two_trainings_or_one_seed_twice_are_refused(tmp_path: Path) -> None:
+    one, other = run(tmp_path / "a", 0, 0.5), run(tmp_path / "b", 1, 0.5, title="another")
+    with pytest.raises(UserError, match="different configurations"):
+        release([one, other], tmp_path / "out", prompts)
+    with pytest.raises(UserError, match="same seed"):
+        release([one, one], tmp_path / "out", prompts)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_a_training_is_refused(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "best")
+    with pytest.raises(UserError, match="no training"):
+        seed_of(tmp_path)
