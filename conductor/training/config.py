@@ -37,6 +37,9 @@ class FromScratch(Section):
     vocab: int = Field(default=1024, gt=256)
     context: int = Field(default=1024, gt=0)
     """Positions: prompt and plan together, in tokens."""
+    initializer_range: float = Field(default=0.08, gt=0)
+    """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
+    128 it leaves attention even for so long that a short warm start looks nothing up."""
 
 
 class ModelPart(Section):

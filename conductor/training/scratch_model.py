@@ -38,6 +38,7 @@ def build(config: TrainingConfig, shown: Sequence[Shown] = ()) -> tuple[Any, Any
         num_key_value_heads=size.kv_heads,
         max_position_embeddings=size.context,
         tie_word_embeddings=True,
+        initializer_range=size.initializer_range,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
