@@ -48,6 +48,9 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
 }
 """What subtasks ask for, in our words; which ones is drawn without a look at the question."""
 
+ROLES = ("gather", "check", "finish", "plan")
+"""Subtasks that are a role of their own: their words count as much as the question's."""
+
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -134,13 +137,15 @@ class Corpus:
         return numbers
 
     def _weights(self, shown: Shown, kind: int, subtask: str) -> list[float]:
-        """Return one weight per worker shown: half by the question's kind, half by the subtask."""
+        """Return one weight per worker shown: by the question's kind, and by what is to be done."""
         if self._prior == "kinds":
             wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
             return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
         asked = np.array([self._affinity(card)[kind] for card in shown.known])
-        done = overlaps(" ".join(PHRASES[subtask]), shown.known)
-        return [float(one) for one in _shares(np.maximum(asked, 0.0)) + _shares(done)]
+        weights = _shares(np.maximum(asked, 0.0))
+        if subtask in ROLES:
+            weights = weights + _shares(overlaps(" ".join(PHRASES[subtask]), shown.known))
+        return [float(one) for one in weights]
 
     def _affinity(self, card: str) -> Floats:
         if card not in self._affinities:

@@ -19,12 +19,12 @@ Floats = NDArray[np.float64]
 
 STEM = 6
 """Letters of a word that count: so `divisors` and `divisor` are one, without a stemmer."""
-MOST_COMMON = 0.2
+MOST_COMMON = 0.3
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
 
 GENERIC = {"the", "and", "that", "what", "with", "into", "above", "needs", "needed", "down"}
-GENERIC |= {"question", "answer"}
-"""Words of subtasks that say nothing about who should do them."""
+GENERIC |= {"question", "answer", "final", "form"}
+"""Words of questions and subtasks that say nothing about who should do them."""
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -57,8 +57,7 @@ def overlaps(text: str, others: Sequence[str]) -> Floats:
     >>> overlaps("look up facts", ["Looks up facts.", "Knows no facts.", "Writes code."]).argmax()
     np.int64(0)
     """
-    said = " ".join(word for word in _WORD.findall(text.lower()) if word not in GENERIC)
-    wanted = set(_stems(said))
+    wanted = set(_stems(text))
     held = [set(_stems(one)) for one in others]
     count = {stem: sum(stem in one for one in held) for stem in wanted}
     rare = {stem: 1.0 / times for stem, times in count.items() if times}
@@ -85,7 +84,7 @@ def told_apart(texts: Sequence[str], count: int, seed: int) -> Kinds:
 
 
 def _stems(text: str) -> list[str]:
-    return [word[:STEM].lower() for word in _WORD.findall(text)]
+    return [word[:STEM] for word in _WORD.findall(text.lower()) if word not in GENERIC]
 
 
 def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
