@@ -22,11 +22,23 @@ STEM = 6
 MOST_COMMON = 0.3
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
 
-GENERIC = {"the", "and", "that", "what", "with", "into", "above", "needs", "needed", "down"}
-GENERIC |= {"question", "answer", "final", "form"}
-"""Words of questions and subtasks that say nothing about who should do them."""
+GENERIC = {
+    "that",
+    "what",
+    "with",
+    "into",
+    "above",
+    "needs",
+    "needed",
+    "down",
+    "from",
+    "some",
+    "this",
+}
+GENERIC |= {"each", "than", "which", "does", "have", "their", "them", "question", "answer", "final"}
+"""Words that say nothing about who should do what."""
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(frozen=True, slots=True)
