@@ -22,6 +22,8 @@ from harness.errors import UserError
         ("run.threads=0", "run.threads: input should be greater than or equal to 1"),
         ("suites.weights.mmlu=1", "weights names 'mmlu', which is not among its names"),
         ("run.seed", "section.key=value"),
+        ("pool.shown=3", "nobody could tell the workers of a prompt apart"),
+        ("pool.order=random", "nobody could tell the workers of a prompt apart"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_one_sentence(setting: str, said: str) -> None:
@@ -45,6 +47,13 @@ def test_a_batch_that_holds_no_whole_groups_is_refused(group: int) -> None:
 def test_a_batch_that_processes_cannot_share_is_refused() -> None:
     with pytest.raises(UserError, match="not a multiple of 12"):
         batches(read_config("paper-7b"), 3)
+
+
+def test_dynamic_sampling_is_refused_in_several_processes() -> None:
+    config = read_config("paper-7b", ["reward.resample=1"])
+    assert batches(config, 1)["questions"] == 4
+    with pytest.raises(UserError, match="resample works in one process, not in 2"):
+        batches(config, 2)
 
 
 def test_a_checkpoint_inside_a_generation_batch_is_refused() -> None:

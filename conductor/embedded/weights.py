@@ -21,6 +21,7 @@ from harness.errors import UserError
 Array = NDArray[np.float32]
 
 CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
+ADAPTERS = "adapter_config.json"
 ELSEWHERE = "serve it with vLLM or transformers instead"
 _DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
@@ -128,6 +129,11 @@ def read_weights(folder: Path) -> Weights:
 
 def read_shape(folder: Path) -> Shape:
     """Return what config.json says; UserError for what this decoder does not do."""
+    if (folder / ADAPTERS).is_file():
+        raise UserError(
+            f"{folder} holds adapters and not whole weights: its training merges them when it "
+            "ends (`podium train --resume`)."
+        )
     raw = _json(folder / CONFIG)
     if raw.get("model_type") != "qwen2":
         said = raw.get("model_type", "unnamed")

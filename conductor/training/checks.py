@@ -18,6 +18,9 @@ TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
 VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)
 """What TRL 1.16 supports (trl/import_utils.py warns outside 0.22.0-0.31.0)."""
 
+SHORT = ("out of memory", "can't allocate memory", "not enough memory")
+"""What torch says, on a GPU and on a CPU, when there is none left."""
+
 SMALLER = (
     "lower per_device_train_batch_size in [grpo] first, then vllm_gpu_memory_utilization or "
     "max_completion_length; or train adapters with a [lora] section, or on more GPUs "
@@ -68,8 +71,7 @@ def memory_said() -> Generator[None]:
         yield
     except (MemoryError, RuntimeError) as error:
         said = str(error).lower()
-        short = isinstance(error, MemoryError) or "out of memory" in said
-        if not short and "can't allocate memory" not in said:
+        if not isinstance(error, MemoryError) and not any(one in said for one in SHORT):
             raise
         where = "this machine" if "cpu" in said or isinstance(error, MemoryError) else "the GPU"
         raise UserError(f"Out of memory on {where}: {SMALLER}.") from error

@@ -223,6 +223,12 @@ def as_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
 def _refuse_contradictions(config: TrainingConfig) -> None:
     if bool(config.model.path) == (config.model.from_scratch is not None):
         raise UserError("[model] has either a path or a from_scratch table, and one of them.")
+    pool = config.pool
+    if not config.form.cards and (pool.shown is not None or pool.order == "random"):
+        raise UserError(
+            "[form] cards=false hides who is who, so [pool] shown and order must be left out: "
+            "nobody could tell the workers of a prompt apart."
+        )
     strange = set(config.suites.weights) - set(config.suites.names)
     if strange:
         raise UserError(f"[suites] weights names {min(strange)!r}, which is not among its names.")

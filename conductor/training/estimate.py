@@ -37,6 +37,8 @@ class Calls:
     least: int
     """One call a plan."""
     most: int
+    others: int = 0
+    """Plans that dynamic sampling may add at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,10 @@ def calls_of(training: Training) -> Calls:
     held_out = sum(len(exam.questions) for exam in training.held_out.values())
     validations = 1 + -(-sizes["steps"] // config.validation.every)
     plans = generations * sizes["whole"] + validations * held_out
+    others = generations * sizes["whole"] * config.reward.resample
     if training.study:
-        return Calls(plans, 0, 0)
-    return Calls(plans, plans, plans * config.form.max_steps)
+        return Calls(plans, 0, 0, others)
+    return Calls(plans, plans, (plans + others) * config.form.max_steps, others)
 
 
 def dollars_of(training: Training, calls: Calls) -> Dollars:
@@ -74,7 +77,7 @@ def dollars_of(training: Training, calls: Calls) -> Dollars:
     return Dollars(
         least=None if cheap is None else cheap * calls.plans,
         usual=_times(_mean(half), calls.plans),
-        most=_times(_greatest(whole), calls.plans),
+        most=_times(_greatest(whole), calls.plans + calls.others),
     )
 
 
@@ -125,12 +128,16 @@ def estimate_text(training: Training) -> str:
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",
         f"data: {_data(training)}",
-        f"plans: {calls.plans:,} (training and validation)",
+        f"plans: {calls.plans:,} (training and validation){_others(calls)}",
         *_bill(training, calls),
         *_memory(training),
         f"hours: {_hours(training, sizes['steps'])}",
     ]
     return "\n".join(said)
+
+
+def _others(calls: Calls) -> str:
+    return f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
 
 
 def _bill(training: Training, calls: Calls) -> Iterator[str]:

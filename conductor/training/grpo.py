@@ -20,6 +20,7 @@ from trl.models import unwrap_model_for_generation
 from conductor.training.about import describe_checkpoint
 from conductor.training.folder import is_main
 from conductor.training.generating import Validator
+from conductor.training.resampling import resampling
 from conductor.training.rows import COLUMNS, Asking, Row
 from conductor.training.showing import THEIRS
 from conductor.training.stepping import Stepping
@@ -56,6 +57,7 @@ class Conducting(Trainer):
         super().__init__(callbacks=[stepping], **given)
         self.stepping = stepping
         stepping.trainer = self
+        self.resampling = resampling(stepping.training, self.processing_class.pad_token_id)
         for theirs in THEIRS:
             self.remove_callback(theirs)
 
@@ -67,6 +69,19 @@ class Conducting(Trainer):
         return made
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
+        """Write and score a batch; groups that teach nothing make room, where that is asked for."""
+        if not self.resampling.rounds:
+            return self.scored(inputs)
+        made = self.resampling.learnt_from(self, inputs, self.state.global_step)
+        self.stepping.state.resampled = self.resampling.said
+        return made
+
+    @property
+    def constant(self) -> Any:
+        """The prompts of the latest plans that teach nothing."""
+        return self.reward_funcs[0].constant
+
+    def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
         made = super()._generate_and_score_completions(inputs)
         over = spent_out(self.stepping.rewards.training.seen)

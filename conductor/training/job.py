@@ -4,7 +4,7 @@ The suites come in a `Catalogue` from the command line, since the conductor know
 be refused is refused here, before a model is loaded or a worker asked.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -140,11 +140,15 @@ def found(config: TrainingConfig, request: TrainRequest, parts: Parts) -> Traini
     _refuse_pool(config, spec)
     refuse_unknown(parts.catalogue.boxes, config.suites.box)
     named = {name: _exam(name, config, parts) for name in dict.fromkeys(config.suites.names)}
-    exams = _apart(named, parts.bare)
-    held_out = {name: _held_out(exam, config) for name, exam in exams.items()}
+    examined = [exam_of(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
+    exams = _apart(named, examined, parts.bare)
+    held_out = {
+        name: without_shared(_held_out(exam, config), examined, parts.bare)
+        for name, exam in exams.items()
+    }
     exams = {name: _without(exam, held_out[name], parts.bare) for name, exam in exams.items()}
     left = sum(len(named[n].questions) - len(exam.questions) for n, exam in exams.items())
-    return Training(config, request, parts, spec, book, exams, held_out, left)
+    return _unlogged(Training(config, request, parts, spec, book, exams, held_out, left))
 
 
 def _found_study(
@@ -152,7 +156,20 @@ def _found_study(
 ) -> Training:
     made = studied(study, config.form)
     book = read_book(made.spec.prices)
-    return Training(config, request, parts, made.spec, book, made.exams, made.held_out, 0, study)
+    return _unlogged(
+        Training(config, request, parts, made.spec, book, made.exams, made.held_out, 0, study)
+    )
+
+
+def _unlogged(training: Training) -> Training:
+    """Return it; UserError where TRL would write down texts that must not be published."""
+    if training.config.grpo.get("log_completions") and not training.publishable:
+        secret = next(n for n, exam in training.exams.items() if not exam.suite.publishable)
+        raise UserError(
+            f"[grpo] log_completions writes prompts to files, and suite {secret!r} must not be "
+            "published: leave it out."
+        )
+    return training
 
 
 def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
@@ -179,9 +196,8 @@ def _exam(name: str, config: TrainingConfig, parts: Parts) -> Exam:
     return exam
 
 
-def _apart(named: Mapping[str, Exam], bare: Bare) -> dict[str, Exam]:
+def _apart(named: Mapping[str, Exam], examined: Sequence[Exam], bare: Bare) -> dict[str, Exam]:
     """Return what teaches without what these suites' own exams ask; UserError if that is all."""
-    examined = [exam_of(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
     exams = {name: without_shared(exam, examined, bare) for name, exam in named.items()}
     if not all(exam.questions for exam in exams.values()):
         refuse_overlap(named.values(), examined, bare)

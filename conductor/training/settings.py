@@ -57,9 +57,14 @@ def batches(config: TrainingConfig, processes: int | None = None) -> dict[str, i
             f"[run] save_every {config.run.save_every} falls inside a generation batch, which "
             f"serves {between} steps: make it a multiple, or a resumed run would differ."
         )
+    if config.reward.resample and size > 1:
+        raise UserError(
+            f"[reward] resample works in one process, not in {size}: set it to 0, or train on one."
+        )
     generations = -(-steps * accumulate // per_generation)
     return {
         "accumulate": accumulate,
+        "parts": per_generation,
         "whole": whole,
         "group": group,
         "questions": whole // group,
@@ -92,6 +97,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     run = config.run
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,
+        "ddp_find_unused_parameters": False,  # all are used; looking costs a pass over the graph
         **given,
         "generation_batch_size": sizes["whole"],
         "gradient_accumulation_steps": sizes["accumulate"],

@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 
+from conductor.embedded.weights import ADAPTERS
 from conductor.training.about import describe_checkpoint
 from conductor.training.checks import memory_said, refuse_unready_machine
 from conductor.training.folder import (
@@ -240,10 +241,24 @@ def _finish(ready: Ready, trainer: Any) -> str:
     trainer.save_model(str(last))
     if is_main():
         describe_checkpoint(ready.training, last, step, None)
+    merge_adapters(ready)
     why = state.ended or "all steps are made"
     best = "unknown" if state.best is None else f"{state.best:.3f} at step {state.best_step}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {why}. Best validation {best}, in {ready.out / BEST}{again}."
+
+
+def merge_adapters(ready: Ready) -> None:
+    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/."""
+    if ready.training.config.lora is None or not is_main():
+        return
+    from conductor.training.adapters import merge
+
+    config, start = ready.training.config, ready.out / START
+    base = str(start) if (start / "config.json").is_file() else config.model.path
+    for folder in (ready.out / BEST, ready.out / LAST):
+        if (folder / ADAPTERS).is_file():
+            merge(load(base, config)[0], folder)
 
 
 @contextmanager

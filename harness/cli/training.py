@@ -30,10 +30,16 @@ def train_command(args: argparse.Namespace) -> int:
 
         print(estimate_text(training))
         return 0
+    from conductor.training.folder import is_main
     from conductor.training.start import train
 
-    print(train(training, say=partial(print, flush=True)))
+    say = partial(print, flush=True) if is_main() else _nothing
+    say(train(training, say))
     return 0
+
+
+def _nothing(said: str) -> None:
+    """Keep quiet: the first of several processes has said it."""
 
 
 def _training(args: argparse.Namespace) -> Any:

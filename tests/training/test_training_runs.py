@@ -1,16 +1,27 @@
-"""Trainings from end to end, in processes of their own: complete, killed, stopped, out of money."""
+"""Trainings from end to end: complete, killed, stopped, out of money; two processes; adapters.
+
+What is killed or stopped has a process of its own; what is not is trained in this one.
+"""
 
 import json
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from tiny_training import begun, lines, tiny_config, trained
+from tiny_training import begun, finished, lines, refused_here, tiny_config, together, trained_here
+
+from conductor.embedded.weights import read_weights
+from harness.errors import UserError
 
 WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +33,15 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training that nobody interrupted."""
     out = tmp_path_factory.mktemp("whole") / "run"
-    trained(config, out)
+    trained_here(config, out)
     return out
 
 
-def until(out: Path, step: int) -> None:
-    """Wait until a step's line is written."""
+def until(process: subprocess.Popen[str], out: Path, step: int) -> None:
+    """Wait until a step's line is written, or the process has ended without it."""
     path = out / "metrics.jsonl"
     while not path.is_file() or f'"step": {step},' not in path.read_text():
+        assert process.poll() is None, process.communicate()[0][-4000:]
         time.sleep(0.02)
 
 
@@ -64,10 +76,10 @@ def test_a_killed_run_makes_the_same_next_steps_as_one_that_was_not(
 ) -> None:
     out = tmp_path / "killed"
     process = begun(config, out)
-    until(out, 3)
+    until(process, out, 3)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    trained(config, out, "--resume")
+    trained_here(config, out, "--resume")
     assert lines(out) == lines(whole)
     assert (out / "plans.jsonl").read_text() == (whole / "plans.jsonl").read_text()
     for folder in ("last", "best"):
@@ -80,12 +92,12 @@ def test_an_interrupted_run_saves_the_running_step_and_goes_on_from_there(
 ) -> None:
     out = tmp_path / "stopped"
     process = begun(config, out)
-    until(out, 1)
+    until(process, out, 1)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate()
     assert process.returncode == 0, said[-2000:]
     assert "--resume goes on" in said
-    trained(config, out, "--resume")
+    trained_here(config, out, "--resume")
     plans = [json.loads(line) for line in (out / "plans.jsonl").read_text().splitlines()]
     assert plans == [json.loads(x) for x in (whole / "plans.jsonl").read_text().splitlines()]
 
@@ -94,10 +106,58 @@ def test_a_run_stops_with_a_checkpoint_before_it_passes_its_dollars(
     config: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "poor"
-    said = trained(config, out, "--max-usd", "0.012")
+    said = trained_here(config, out, "--max-usd", "0.012")
     assert "another step could pass $0.012" in said or "the money is spent" in said
     made = lines(out)[-1]["step"]
     assert 0 < made < 6
     assert (out / "checkpoints" / f"checkpoint-{made}" / "optimizer.pt").is_file()
-    trained(config, out, "--max-usd", "1", "--resume")
+    trained_here(config, out, "--max-usd", "1", "--resume")
     assert [line["step"] for line in lines(out)] == list(range(7))
+
+
+def test_two_processes_train_one_model_and_write_one_folder(config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "two"
+    wanted = (
+        "grpo.max_steps=2",
+        "grpo.per_device_train_batch_size=8",
+        "warm_start.steps=40",
+    )
+    said = finished(together(2, config, out, *(w for one in wanted for w in ("--set", one))))
+    assert said.count("all steps are made") == 1
+    steps = lines(out)
+    assert [line["step"] for line in steps] == [0, 1, 2]
+    assert [line["validation"]["questions"] for line in steps if "validation" in line] == [12, 12]
+    plans = [json.loads(line) for line in (out / "plans.jsonl").read_text().splitlines()]
+    assert len(plans) == 2 * 16
+    assert len({(plan["suite"], plan["question"]) for plan in plans}) == 8
+    assert (out / "last" / "model.safetensors").is_file()
+
+
+def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(
+    config: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("peft", reason=WHY)
+    out = tmp_path / "adapters"
+    wanted = ("lora.r=4", "lora.target_modules=all-linear", "grpo.max_steps=2", "run.save_every=2")
+    trained_here(config, out, *(word for one in wanted for word in ("--set", one)))
+    assert (out / "last" / "adapter" / "adapter_model.safetensors").is_file()
+    before, after = (read_weights(out / name) for name in ("start", "last"))
+    assert before.parameters == after.parameters
+    assert not all(
+        np.array_equal(old.qkv, new.qkv)
+        for old, new in zip(before.layers, after.layers, strict=True)
+    )
+    with pytest.raises(UserError, match="holds adapters and not whole weights"):
+        read_weights(out / "checkpoints" / "checkpoint-2")
+
+
+def test_a_checkpoint_of_another_model_is_refused(
+    config: Path, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "foreign"
+    shutil.copytree(whole, out)
+    path = out / "checkpoints" / "checkpoint-6" / "config.json"
+    path.write_text(path.read_text().replace('"hidden_size": 32', '"hidden_size": 64'))
+    said = refused_here(config, out, "--resume")
+    assert "checkpoint-6 is of another model: its hidden_size is 64" in said
+    assert lines(out) == lines(whole)

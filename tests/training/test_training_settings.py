@@ -80,7 +80,7 @@ def test_what_trl_refuses_is_one_sentence() -> None:
 
 def test_adapters_are_asked_for_as_peft_has_them() -> None:
     pytest.importorskip("peft", reason=WHY)
-    found = lora_config(read_config("small-gpu"))
+    found: Any = lora_config(read_config("small-gpu"))
     assert (found.r, found.lora_alpha, found.target_modules) == (32, 64, "all-linear")
     assert lora_config(read_config("practice-cpu")) is None
 

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +86,29 @@ def begun(config: Path, out: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def trained(config: Path, out: Path, *words: str) -> str:
-    """Train to the end and return what was printed."""
-    process = begun(config, out, *words)
-    said, _ = process.communicate()
-    assert process.returncode == 0, said[-4000:]
-    return said
+    """Train to the end in a process of its own and return what was printed."""
+    return finished(command(config, out, *words))
+
+
+def together(processes: int, config: Path, out: Path, *words: str) -> list[str]:
+    """Return the command that trains in several processes."""
+    alone = command(config, out, *words)
+    launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    return [alone[0], *launch, *alone[1:]]
+
+
+def finished(words: list[str]) -> str:
+    """Run a command to its end and return what was printed."""
+    done = subprocess.run(
+        words,
+        env={**os.environ, **QUIET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
@@ -102,3 +122,26 @@ def _timeless(line: dict[str, Any]) -> dict[str, Any]:
     if "validation" in kept:
         kept["validation"] = _timeless(kept["validation"])
     return kept
+
+
+def trained_here(config: Path, out: Path, *words: str) -> str:
+    """Train in this process, which has loaded torch already, and return what was printed."""
+    code, said = _here(config, out, *words)
+    assert code == 0, said
+    return said
+
+
+def refused_here(config: Path, out: Path, *words: str) -> str:
+    """Return the sentence with which a training is refused in this process."""
+    code, said = _here(config, out, *words)
+    assert code == 2, said
+    return said
+
+
+def _here(config: Path, out: Path, *words: str) -> tuple[int, str]:
+    from harness.cli import main
+
+    os.environ.update(QUIET)
+    with StringIO() as said, redirect_stdout(said), redirect_stderr(said):
+        code = main(["train", str(config), "--out", str(out), *words])
+        return code, said.getvalue()
