@@ -49,9 +49,10 @@ class Variant:
         return tuple(one for path in self.logs for one in read_sittings([path])[0])
 
 
-WORDS = ("subtasks", "distinct", "new", "share_new", "leaked", "accuracy_unleaked")
-"""Subtasks of the evaluated plans, different ones, those beyond the warm start's grammar and their
-share of all; plans that hold the answer, and the accuracy without those."""
+WORDS = ("subtasks", "distinct", "new", "foreign", "share_new", "leaked", "accuracy_unleaked")
+"""Subtasks of the evaluated plans, different ones, those beyond the warm start's grammar, those of
+them with a word that it does not have, and the share of new ones in all; plans that hold the
+answer, and the accuracy without those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ class AblationRow:
     subtasks: float | None = None
     distinct: float | None = None
     new: float | None = None
+    foreign: float | None = None
     share_new: float | None = None
     leaked: float | None = None
     accuracy_unleaked: float | None = None

@@ -19,11 +19,15 @@ MARKS = {"ablations.md": MARK, "ablations.csv": ",".join(COLUMNS[:8])}
 
 ACCURACY = ("ablation", "acc %", "95 % interval", "vs unablated", "95 % interval", "verdict")
 WORK = ("ablation", "read %", "calls", "steps", "cond. tokens", "USD", "CPU s", "best step")
-SAID = ("ablation", "subtasks", "distinct", "new", "new % of all", "leaked %", "acc % without")
+SAID = (
+    "ablation", "subtasks", "distinct", "new", "new words", "new % of all", "leaked %",
+    "acc % without",
+)  # fmt: skip
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
-    "plans that could be read. new: subtasks that the warm start's grammar cannot have written. "
+    "plans that could be read. new: subtasks that the warm start's grammar cannot have "
+    "written; new words: those of them with a word that it does not have. "
     "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
     "CPU s: of one seed's training; a warm start that several share is counted where it was made. "
     "Validation questions of generated suites; no exam was opened."
@@ -146,7 +150,7 @@ def _work(row: AblationRow) -> Sequence[str]:
 
 
 def _said(row: AblationRow) -> Sequence[str]:
-    counts = (count(one) for one in (row.subtasks, row.distinct, row.new))
+    counts = (count(one) for one in (row.subtasks, row.distinct, row.new, row.foreign))
     shares = (row.share_new, row.leaked, row.accuracy_unleaked)
     return (row.ablation, *counts, *map(percent, shares))
 

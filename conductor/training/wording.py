@@ -7,6 +7,7 @@ Not here: the table (reports/ablation_table.py), the model card (about.py).
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ GRAMMAR = frozenset(
     phrase + ending for phrases in PHRASES.values() for phrase in phrases for ending in ENDINGS
 )
 """Every subtask that a warm start can have written."""
+_WORD = re.compile(r"[^\W_]+")
+VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))
+"""Its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,9 @@ class Wording:
     """Of the distinct ones, those that the warm start's grammar cannot have written."""
     share_new: float | None
     """Of all subtasks, those that are new; None where there are none."""
+    foreign: int
+    """Of the new ones, those with a word that the grammar does not have; the rest rearrange its
+    words."""
     commonest: tuple[str, ...]
     """The new ones that are said most often, three at most."""
     leaked: float | None
@@ -79,11 +86,16 @@ def wording(said: Sequence[Said]) -> Wording:
         distinct=len(counts),
         new=len(new),
         share_new=new.total() / total if total else None,
+        foreign=sum(bool({*_words(one)} - VOCABULARY) for one in new),
         commonest=tuple(one for one, _ in new.most_common(3)),
         leaked=fmean(known) if known else None,
         right=_right(said),
         right_unleaked=_right([plan for plan in said if not plan.leaked]),
     )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
 
 
 def _right(said: Sequence[Said]) -> float | None:
