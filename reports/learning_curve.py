@@ -7,6 +7,9 @@ from typing import Any
 
 from harness.errors import UserError
 
+OVER = 10
+"""Steps that the thick line of rewards is a mean of: one step's mean jumps with its questions."""
+
 
 def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     """Draw validation and reward over steps, a line per run; UserError where there is no run."""
@@ -19,12 +22,24 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
         lines = read_run(folder)
         steps, right_ones = points(lines, "validation")
         left.plot(steps, right_ones, marker=".", label=folder.name)
-        right.plot(*points(lines, "reward"), label=folder.name, linewidth=1)
+        steps, rewards = points(lines, "reward")
+        (thin,) = right.plot(steps, rewards, linewidth=0.6, alpha=0.35)
+        right.plot(steps, smooth(rewards), color=thin.get_color(), label=folder.name)
     left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
-    right.set(xlabel="step", ylabel="mean reward, sampled", ylim=(0, 1))
+    right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
     left.legend(fontsize="small")
     figure.savefig(path, dpi=150)
     return path
+
+
+def smooth(values: Sequence[float], over: int = OVER) -> list[float]:
+    """Return the mean of each value and those before it, `over` of them at most.
+
+    >>> smooth([1.0, 3.0, 5.0], 2)
+    [1.0, 2.0, 4.0]
+    """
+    parts = [values[max(0, end - over) : end] for end in range(1, len(values) + 1)]
+    return [sum(part) / len(part) for part in parts]
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
