@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from conductor.checkpoint import About, cards_digest, kept_digest, write_about
-from conductor.training.folder import code_revision, describe
+from conductor.training.folder import PLANS, code_revision, describe
 from conductor.training.job import Training
 from conductor.training.studied import as_study
+from conductor.training.wording import said_in_training, wording
 from harness.rewards.exams import question_digest
 
 CARD = """\
@@ -43,6 +44,10 @@ is in `podium.json`. {label}
 ## Validation
 
 {validation}
+
+## What it asks its workers
+
+{said}
 
 ## Configuration
 
@@ -124,6 +129,7 @@ def card(training: Training, step: int, validation: Mapping[str, Any] | None) ->
         data="\n".join(rows),
         left_out=training.left_out,
         validation=_validation(training, validation),
+        said=_said(training),
         config=json.dumps(said["config"], indent=1, default=str),
         versions=", ".join(f"{name} {version}" for name, version in said["versions"].items()),
     )
@@ -136,4 +142,18 @@ def _validation(training: Training, found: Mapping[str, Any] | None) -> str:
     return (
         f"Greedy, {found['questions']} held-out questions, {training.spec.label} workers: right "
         f"{grade}, worker calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}."
+    )
+
+
+def _said(training: Training) -> str:
+    """Return how far the subtasks of the plans that were sampled so far are its own."""
+    if not training.publishable:
+        return "Not kept: its questions may not be published."
+    if not (training.request.out / PLANS).is_file():
+        return "Nothing was sampled yet."
+    found = wording(said_in_training(training.request.out))
+    told = "" if found.leaked is None else f" {found.leaked:.1%} of the plans hold the answer."
+    return (
+        f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "
+        f"beyond the warm start's grammar, {found.foreign} with a word that it does not have.{told}"
     )
