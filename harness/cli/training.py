@@ -34,7 +34,11 @@ def train_command(args: argparse.Namespace) -> int:
     from conductor.training.start import train
 
     say = partial(print, flush=True) if is_main() else _nothing
-    say(train(training, say))
+    try:
+        say(train(training, say))
+    except KeyboardInterrupt:
+        say("Stopped at once; --resume goes on from the newest checkpoint.")
+        return 130
     return 0
 
 

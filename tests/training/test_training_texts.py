@@ -13,6 +13,7 @@ from tiny_training import tiny_config
 from conductor.training.config import read_config
 from conductor.training.job import Parts, TrainRequest, found
 from harness.cli.parts import catalogue
+from harness.errors import UserError
 from harness.records import Question
 from harness.rewards.exams import whole_text
 
@@ -62,3 +63,27 @@ def test_no_text_of_a_secret_suite_is_written_or_printed(
     wanted = CANARY.encode()
     assert [path for path in written if wanted in path.read_bytes()] == []
     assert (out / "plans.jsonl").read_text().count("\n") == 32
+
+
+def test_a_log_of_completions_is_refused_where_texts_must_not_be_published(tmp_path: Path) -> None:
+    settings = ('suites.names=["secret"]', "grpo.log_completions=true")
+    config = read_config(str(tiny_config(tmp_path)), settings)
+    known = replace(catalogue(), suites={"secret": Secret()})
+    with pytest.raises(UserError, match="log_completions writes prompts to files, and suite 'sec"):
+        found(config, TrainRequest(tmp_path / "run"), Parts(known, whole_text))
+
+
+class Leaky(Secret):
+    """A validation split of four questions, two of which the exam asks, too."""
+
+    def load(self, split: Any = "train") -> Sequence[Question]:
+        numbers = {"train": range(10, 20), "validation": range(4), "eval": range(2, 9)}[split]
+        return [Question(f"{split}-{n}", f"Say {n}.", "integer", str(n)) for n in numbers]
+
+
+def test_a_validation_question_that_an_exam_asks_is_left_out(tmp_path: Path) -> None:
+    config = read_config(str(tiny_config(tmp_path)), ('suites.names=["secret"]',))
+    leaky = Leaky(splits=("train", "validation", "eval"))
+    known = replace(catalogue(), suites={"secret": leaky})
+    training = found(config, TrainRequest(tmp_path / "run"), Parts(known, whole_text))
+    assert list(training.held_out["secret"].questions) == ["validation-0", "validation-1"]
