@@ -99,6 +99,7 @@ def about(training: Training, step: int) -> About:
         code=code_revision(),
         prices=training.book.name,
         steps=step,
+        rounds=1 if config.recursion else 0,
         summary=config.title,
     )
 

@@ -4,7 +4,6 @@
 Not here: whether the named pool and suites exist (job.py), and what a machine can do (checks.py).
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
@@ -15,9 +14,8 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from conductor.form import Form
+from conductor.training.config_file import CONFIGS, put, read_tables
 from harness.errors import UserError
-
-CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 class Section(BaseModel):
@@ -95,6 +93,15 @@ class WarmStart(Section):
     """What else the recipe of warm_start.py and corpus.py takes."""
 
 
+class RecursionPart(Section):
+    """Later rounds: some rows show what a first plan came to, and ask again (recursion.py)."""
+
+    share: float = Field(default=0.5, gt=0, lt=1)
+    """Of the rows; their first plans are those of the model that training begins with."""
+    discount: float = Field(default=0.25, gt=0, le=1)
+    """Of a first round's reward (arXiv 2512.04388, appendix A.3)."""
+
+
 class Lora(Section):
     """Low-rank adapters instead of all weights."""
 
@@ -164,6 +171,7 @@ class TrainingConfig(Section):
     warm_start: WarmStart = WarmStart()
     grpo: dict[str, Any] = Field(default_factory=dict[str, Any])
     lora: Lora | None = None
+    recursion: RecursionPart | None = None
     reward: RewardPart = RewardPart()
     validation: ValidationPart = ValidationPart()
     run: RunPart = RunPart()
@@ -200,12 +208,9 @@ def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConf
         raise UserError(
             f"There is no training config {name_or_path!r}; known: {known} (or give a .toml path)."
         )
-    try:
-        data = tomllib.loads(path.read_text())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"Config {path} is not valid TOML: {error}.") from error
+    data = read_tables(path)
     for setting in settings:
-        _put(data, setting)
+        put(data, setting)
     data["name"] = path.stem
     return as_config(data, str(path))
 
@@ -229,26 +234,16 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
             "[form] cards=false hides who is who, so [pool] shown and order must be left out: "
             "nobody could tell the workers of a prompt apart."
         )
+    if config.recursion and config.verdicts:
+        raise UserError("[recursion] has no meaning in a study: its plans have one step.")
+    if config.recursion and config.grpo.get("scale_rewards", "group") not in ("batch", "none"):
+        raise UserError(
+            "[recursion] takes [grpo] scale_rewards=batch or none: within a group, a first round's "
+            "discount would cancel."
+        )
     strange = set(config.suites.weights) - set(config.suites.names)
     if strange:
         raise UserError(f"[suites] weights names {min(strange)!r}, which is not among its names.")
-
-
-def _put(data: dict[str, Any], setting: str) -> None:
-    """Set `section.key=value`; a value is TOML where it reads as such, else a string."""
-    key, separator, value = setting.partition("=")
-    parts = key.strip().split(".")
-    if not separator or not all(parts):
-        raise UserError(f"--set takes section.key=value, not {setting!r}.")
-    for part in parts[:-1]:
-        table = data.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise UserError(f"--set {setting}: {part!r} is a value, not a table.")
-        data = cast("dict[str, Any]", table)
-    try:
-        data[parts[-1]] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        data[parts[-1]] = value
 
 
 def _first(error: ValidationError) -> str:

@@ -6,16 +6,17 @@ be refused is refused here, before a model is loaded or a worker asked.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from conductor.adaptive import Shown, checked
 from conductor.reading import read
+from conductor.recursion import read_again
 from conductor.study import Study
 from conductor.training.config import TrainingConfig, VerdictsPart
-from conductor.training.rows import Asking, Draw, Row, draw_rows
+from conductor.training.rows import Asking, Draw, Earlier, Row, draw_rows
 from conductor.training.studied import studied
 from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
 from harness.compose import Catalogue
@@ -84,6 +85,8 @@ class Training:
     """Questions that would teach and are asked in an exam, too."""
     study: Study | None = None
     """Where recorded verdicts stand in for workers."""
+    earlier: dict[str, Earlier] = field(default_factory=dict[str, Earlier])
+    """What later rounds go on from (first_rounds.py)."""
 
     @property
     def publishable(self) -> bool:
@@ -93,7 +96,7 @@ class Training:
     @property
     def asking(self) -> Asking:
         """Return how rows become prompts."""
-        return Asking(self.config.form, self.spec, self.question)
+        return Asking(self.config.form, self.spec, self.question, self.earlier)
 
     def question(self, row: Row) -> Question:
         """Return the question of a row, of what teaches or what is held out."""
@@ -114,8 +117,9 @@ class Training:
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
-        """Return the workflow of an item; None where its text is none."""
-        plan = read(self.config.form, item.completion, item.workers or self.spec.names)
+        """Return the workflow of an item; None where its text is none, or keeps an answer."""
+        reader = read_again if item.first else read
+        plan = reader(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
     def _draw(self, exams: Mapping[str, list[str]], seed: int = 0) -> Draw:

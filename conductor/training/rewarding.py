@@ -10,7 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from conductor.cost_term import DISCOUNT
 from conductor.pacing import Rates
+from conductor.plan_reward import Planned
 from conductor.training.folder import process
 from conductor.training.job import Training
 from conductor.training.studied import verdict_rewards
@@ -41,6 +43,8 @@ class Rewards:
     """Why no worker is asked any more, as far as money goes; empty while there is some."""
     spent: Callable[[], Decimal] = _nothing
     """Dollars that are gone, earlier sittings included."""
+    answerer: Planned | None = None
+    """Who carries plans out; None for a study."""
 
 
 def rewards(training: Training, box: Any, folder: Path | None) -> Rewards:
@@ -66,6 +70,7 @@ def rewards(training: Training, box: Any, folder: Path | None) -> Rewards:
         Watching(made.reward),
         lambda: answerer.stopped,
         lambda: answerer.usd,
+        answerer,
     )
 
 
@@ -82,6 +87,8 @@ def reward_config(training: Training) -> RewardConfig:
         timeout_s=wanted.timeout_s,
         max_masked=wanted.max_masked,
         max_usd=max_usd(training),
+        recursive=training.config.recursion is not None,
+        discount=training.config.recursion.discount if training.config.recursion else DISCOUNT,
         deduplicate=wanted.deduplicate,
         seed=training.config.run.seed,
         rank=process(),

@@ -6,7 +6,7 @@ what a prompt says (conductor/prompt.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from conductor.adaptive import Shown as ShownWorkers
 from conductor.adaptive import shown_workers
 from conductor.form import Form
 from conductor.prompt import request
+from conductor.recursion import again
 from harness.pool_file import PoolSpec
 from harness.records import Question
 
@@ -113,12 +114,24 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a later round shows of the first one. Never written down."""
+
+    said: str
+    """The policy's whole text."""
+    reply: str
+    """The last reply of what that came to."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asking:
     """Turns rows into texts: the exams' questions, the pool's cards, the form."""
 
     form: Form
     spec: PoolSpec
     question: Callable[[Row], Question]
+    earlier: Mapping[str, Earlier] = field(default_factory=dict[str, Earlier])
+    """By the id that rows of later rounds name."""
 
     def workers(self, row: Row) -> tuple[str, ...]:
         """Return the workers that a row shows, in the order of their numbers."""
@@ -128,6 +141,9 @@ class Asking:
         """Return what the policy is sent, as chat messages."""
         cards = self.cards(row)
         turns = request(self.form, self.question(row).text, cards)
+        if row.first:
+            before = self.earlier[row.first]
+            turns = again(self.form, turns, before.said, before.reply)
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     def cards(self, row: Row) -> tuple[str, ...]:

@@ -10,14 +10,17 @@ import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from conductor.checkpoint import FILE, RELEASED
 from conductor.embedded.weights import ADAPTERS
 from conductor.training.about import describe_checkpoint
 from conductor.training.checks import memory_said, refuse_unready_machine
+from conductor.training.first_rounds import with_later_rounds
 from conductor.training.folder import (
     BEST,
     LAST,
@@ -186,9 +189,14 @@ def _every_row(training: Training) -> list[Any]:
 
 
 def load(path: str, config: Any) -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
+
+    The name of a released checkpoint stands for its folder.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    if (RELEASED / path / FILE).is_file():
+        path = str(RELEASED / path)
     auto: Any = AutoModelForCausalLM
     tokens: Any = AutoTokenizer
     given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
@@ -219,17 +227,22 @@ def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
     from harness.rewards.for_trl import TrlReward
 
     training, config = ready.training, ready.training.config
-    rows = training.validation_rows()
-    validator = Validator(
-        training, ready.rewards.validation, rows, ready.args.max_completion_length
-    )
+    most = ready.args.max_completion_length
+    rows, held_out = training.rows(batches(config)["rows"]), training.validation_rows()
+    if config.recursion:
+        first = Validator(training, ready.rewards.validation, (), most)
+        write = partial(first.texts, model, tokenizer)
+        rows, held_out = with_later_rounds(
+            ready.rewards.answerer, training, write, (rows, held_out)
+        )
+    validator = Validator(training, ready.rewards.validation, held_out, most)
     return Conducting(
         Stepping(training, ready.rewards, validator, say),
         model=model,
         processing_class=tokenizer,
         args=ready.args,
         reward_funcs=TrlReward(ready.rewards.training),
-        train_dataset=data_set(training.rows(batches(config)["rows"]), training.asking),
+        train_dataset=data_set(rows, training.asking),
         peft_config=lora_config(config),
     )
 

@@ -1,0 +1,124 @@
+"""Later rounds of a recursive training, without torch: who is asked again, and for what."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from conductor.training.config import TrainingConfig, read_config
+from conductor.training.first_rounds import Write, chosen, first_id, with_later_rounds
+from conductor.training.job import Parts, Training, TrainRequest, found
+from conductor.training.rewarding import Rewards, reward_config, rewards
+from conductor.training.rows import Row
+from conductor.training_reward import RewardConfig, values_of
+from harness.cli.parts import catalogue, controls
+from harness.errors import UserError
+from harness.rewards.items import RewardItem
+from harness.rewards.trainer import wait_for
+
+SMALL = (
+    'suites.names=["practice-integer"]', "suites.weights={}", "suites.train=8",
+    "validation.questions=3", "model.path=anywhere",
+)  # fmt: skip
+PLAN = 'model_id = [1]\nsubtasks = ["Answer the question."]\naccess_list = [[]]'
+KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
+
+
+def config(*settings: str) -> TrainingConfig:
+    return read_config("practice-cpu-recursive", (*SMALL, *settings))
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Training:
+    return found(config(), TrainRequest(tmp_path), Parts(catalogue(), controls().bare))
+
+
+def writing(*odd: Row) -> Write:
+    """Return a model that plans for every row but some, for which it writes no plan."""
+
+    def write(rows: Sequence[Row]) -> list[str]:
+        return ["no plan" if row in odd else PLAN for row in rows]
+
+    return write
+
+
+def made(training: Training, *odd: Row) -> tuple[Rewards, list[Row], list[Row]]:
+    held = rewards(training, None, training.request.out)
+    rows = (training.rows(8), training.validation_rows())
+    return held, *with_later_rounds(held.answerer, training, writing(*odd), rows)
+
+
+def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: Training) -> None:
+    _, rows, held_out = made(training)
+    assert [bool(row.first) for row in rows].count(True) == 4
+    assert [row.question for row in rows] == [row.question for row in training.rows(8)]
+    assert [bool(row.first) for row in held_out] == [False] * 3 + [True] * 3
+
+
+def test_a_later_round_shows_the_first_plan_and_its_answer(training: Training) -> None:
+    _, rows, _ = made(training)
+    later = next(row for row in rows if row.first)
+    (turn,) = training.asking.messages(later)
+    assert f"Earlier plan:\n{PLAN}\n\nEarlier answer:\n" in turn["content"]
+    assert turn["content"].endswith("Plan:")
+    assert later.first == first_id(later)
+    assert training.question(later).text not in later.first
+
+
+def test_a_row_without_a_first_plan_stays_a_first_round(training: Training) -> None:
+    _, _, held_out = made(training, training.validation_rows()[0])
+    assert [bool(row.first) for row in held_out] == [False] * 3 + [True] * 2
+
+
+def test_a_first_round_is_worth_a_quarter_and_keeping_its_answer_the_whole(
+    training: Training,
+) -> None:
+    held, rows, _ = made(training)
+    later = next(row for row in rows if row.first)
+
+    def worth(text: str, first: str) -> float | None:
+        item = RewardItem(later.suite, later.question, text, 1, 0, later.workers, first)
+        (outcome,) = wait_for(held.training.score([item]))
+        return outcome.value
+
+    once, kept = worth(PLAN, ""), worth(KEEP, later.first)
+    assert kept in (0.5, 1.0)
+    assert once == 0.25 * kept
+    assert worth("no plan", later.first) == 0
+    assert training.read_plan(RewardItem(later.suite, "q", KEEP, first=later.first)) is None
+
+
+def test_the_same_rows_are_chosen_again_and_others_with_another_seed() -> None:
+    assert chosen(100, 0.5, 0) == chosen(100, 0.5, 0) != chosen(100, 0.5, 1)
+    assert len(chosen(100, 0.3, 0)) == 30
+
+
+def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
+    base, cost = read_config("practice-cpu"), read_config("practice-cpu-cost-aware")
+    assert cost.reward.name == "cost-aware"
+    assert cost.reward.deduplicate is base.reward.deduplicate
+    assert (cost.grpo, cost.model, cost.form) == (base.grpo, base.model, base.form)
+    values_of(reward_config_of(cost))
+    again = config()
+    assert again.model.from_scratch is None
+    assert again.grpo == {**base.grpo, **again.grpo}
+    assert again.grpo["scale_rewards"] == "batch"
+
+
+def reward_config_of(wanted: TrainingConfig) -> RewardConfig:
+    training = found(
+        wanted, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare)
+    )
+    return reward_config(training)
+
+
+def test_a_base_that_is_not_shipped_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "nothing"\n')
+    with pytest.raises(UserError, match="no shipped config 'nothing'"):
+        read_config(str(path))
+
+
+def test_a_discount_that_would_cancel_is_refused() -> None:
+    with pytest.raises(UserError, match="scale_rewards=batch"):
+        config("grpo.scale_rewards=group")
