@@ -23,9 +23,7 @@ SHIPPED = [
     "rehearsal-homogeneous",
     "rehearsal-dominant",
     "rehearsal-correlated",
-    "drawn-1",
-    "drawn-2",
-    "drawn-3",
+    *(f"drawn-{seed}" for seed in range(1, 9)),
 ]
 DATA = Path(os.environ.get("PODIUM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CALIBRATION = Path(__file__).parents[1] / "harness" / "rehearsal" / "calibration.toml"
@@ -40,7 +38,7 @@ def test_a_shipped_pool_is_read_set_up_and_priced(name: str) -> None:
     assert all(worker.card == cards()[worker.model.split("/")[1]] for worker in spec.workers)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(1, 9))
 def test_a_drawn_pool_is_what_its_seed_draws(seed: int) -> None:
     assert (POOLS / f"drawn-{seed}.toml").read_text(encoding="utf-8") == draw(seed)
 
