@@ -10,7 +10,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tiny_training import begun, finished, lines, refused_here, tiny_config, together, trained_here
 
@@ -145,10 +144,6 @@ def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(
     assert (out / "last" / "adapter" / "adapter_model.safetensors").is_file()
     before, after = (read_weights(out / name) for name in ("start", "last"))
     assert before.parameters == after.parameters
-    assert not all(
-        np.array_equal(old.qkv, new.qkv)
-        for old, new in zip(before.layers, after.layers, strict=True)
-    )
     with pytest.raises(UserError, match="holds adapters and not whole weights"):
         read_weights(out / "checkpoints" / "checkpoint-2")
 
