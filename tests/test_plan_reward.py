@@ -16,8 +16,8 @@ from toy import Toy
 
 from conductor.form import Form
 from conductor.plan_reward import PlanSettings, planned, shown_to_policy
-from conductor.prompted import conductor_prompted
 from conductor.prompt import plan_request
+from conductor.prompted import conductor_prompted
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import PODIUM
