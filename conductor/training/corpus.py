@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from random import Random
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
             raise UserError(f"[warm_start.options] has no {name!r}; the nearest is {near!r}.")
-    return Recipe(**cast("dict[str, Any]", dict(options)))
+    return Recipe(**dict(options))
 
 
 class Corpus:

@@ -22,20 +22,10 @@ STEM = 6
 MOST_COMMON = 0.3
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
 
-GENERIC = {
-    "that",
-    "what",
-    "with",
-    "into",
-    "above",
-    "needs",
-    "needed",
-    "down",
-    "from",
-    "some",
-    "this",
-}
-GENERIC |= {"each", "than", "which", "does", "have", "their", "them", "question", "answer", "final"}
+GENERIC = frozenset(
+    """that what with into above needs needed down from some this each than which does have their
+    them question answer final""".split()
+)
 """Words that say nothing about who should do what."""
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
