@@ -22,9 +22,9 @@ STEM = 6
 MOST_COMMON = 0.3
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
 
-EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each", "than"}
-ASKING = {"which", "does", "have", "their", "them", "needs", "needed", "question", "answer", "final"}
-GENERIC = frozenset(EVERYWHERE | ASKING)
+EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
+ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
+GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
 """Words that say nothing about who should do what."""
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
