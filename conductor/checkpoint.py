@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from conductor.form import Form
 from harness.errors import UserError
 from harness.records import Question
-from harness.rewards.exams import Bare, question_digest, whole_text
+from harness.rewards.exams import Bare, asked_digest, whole_text
 
 FILE = "podium.json"
 RELEASED = Path(__file__).parent / "released"
@@ -139,9 +139,8 @@ def cards_digest(cards: Sequence[str]) -> str:
 
 
 def taught_digests(questions: Iterable[Question], bare: Bare = whole_text) -> tuple[str, ...]:
-    """Return what `About.taught` holds of questions: their digests, bare and as they were asked."""
-    texts = (text for one in questions for text in (bare(one), one.text))
-    return tuple(sorted({kept_digest(question_digest(text)) for text in texts}))
+    """Return what `About.taught` holds of questions: what each is known by in any suite."""
+    return tuple(sorted({kept_digest(asked_digest(one, bare)) for one in questions}))
 
 
 def kept_digest(digest: str) -> str:

@@ -16,7 +16,7 @@ from harness.learning.learned import Learned, write_learned
 from harness.learning.teaching import must_learn
 from harness.learning.tuning import Training, file_name, learn_by_trying
 from harness.records import EMPTY
-from harness.rewards.exams import question_digest
+from harness.rewards.exams import asked_digest, question_digest
 from harness.selection import Taught, choose_on_train, lessons_of, single_entries
 from harness.suite import Suite
 from harness.task import pick
@@ -84,7 +84,7 @@ def refuse_unfit(
     }
     for suite in suites if unfit else ():
         questions = pick(suite, "eval", experiment.limit)
-        digests = [question_digest(job.controls.bare(one)) for one in questions]
+        digests = [asked_digest(one, job.controls.bare) for one in questions]
         for name, taught in unfit.items():
             if reason := taught(split_k(name)[1], suite.name, digests):
                 raise UserError(reason)

@@ -93,6 +93,7 @@ def imported(path: Path) -> set[str]:
 
 OPTIONAL = {
     ("baselines/calling/trinity_training.py", "cmaes"),
+    ("conductor/training/adapters.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/integrity/signing.py", "cryptography"),
     ("harness/ledger/raw_log.py", "compression"),  # of Python's own library, from 3.14 on

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conductor.checkpoint import About, cards_digest, kept_digest, write_about
+from conductor.checkpoint import About, cards_digest, taught_digests, write_about
 from conductor.training.folder import PLANS, code_revision, describe
 from conductor.training.job import Training
 from conductor.training.studied import as_study
 from conductor.training.wording import said_in_training, wording
-from harness.rewards.exams import question_digest
 
 CARD = """\
 ---
@@ -81,11 +80,7 @@ def about(training: Training, step: int) -> About:
     config, spec = training.config, training.spec
     cards = [worker.card for worker in spec.workers]
     bare = training.parts.bare
-    taught = {
-        kept_digest(question_digest(bare(question)))
-        for exam in training.exams.values()
-        for question in exam.questions.values()
-    }
+    asked = [one for exam in training.exams.values() for one in exam.questions.values()]
     return About(
         form=config.form,
         pool=spec.name,
@@ -93,7 +88,7 @@ def about(training: Training, step: int) -> About:
         cards_sha256=cards_digest(cards) if config.form.cards else "",
         suites=tuple(training.exams),
         data={name: exam.suite.data_revision for name, exam in training.exams.items()},
-        taught=tuple(sorted(taught)),
+        taught=taught_digests(asked, bare),
         seed=config.run.seed,
         reward=config.reward.name,
         code=code_revision(),

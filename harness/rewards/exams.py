@@ -106,6 +106,14 @@ def overlaps(
     ]
 
 
+def asked_digest(question: Question, bare: Bare = whole_text) -> str:
+    """Return the digest that a question is known by: of a choice, its options count.
+
+    Two choices with one stem and other options are two questions ("Which of these is true?").
+    """
+    return _is(question, bare)[0].rpartition(" ")[2]
+
+
 def _is(question: Question, bare: Bare) -> tuple[str, ...]:
     """Return what a question is known by: a choice by its options too, and as an open question."""
     stem = bare(question)
