@@ -240,11 +240,18 @@ def test_without_podium_run_a_studied_question_is_refused_when_it_is_asked() -> 
     assert not rig.heard
 
 
-def test_taught_questions_are_kept_bare_and_as_they_were_asked() -> None:
+def test_taught_questions_are_kept_without_their_suites_instruction() -> None:
     question = Question("q", "Answer with a number.\nWhat is 2 + 2?", "integer")
     kept = taught_digests([question], lambda one: one.text.splitlines()[1])
-    assert question_digest("What is 2 + 2")[:16] in kept
-    assert question_digest(question.text)[:16] in kept
+    assert kept == (question_digest("What is 2 + 2")[:16],)
+
+
+def test_two_taught_choices_with_one_stem_and_other_options_are_two_questions() -> None:
+    def choice(*options: str) -> Question:
+        return Question("q", "Which is true?", "choice", metadata={"choices": options})
+
+    kept = taught_digests([choice("a", "b"), choice("b", "a"), choice("a", "c")])
+    assert len(kept) == 2
 
 
 def test_a_checkpoint_too_small_for_the_prompt_gives_wrong_answers_and_no_crash(
