@@ -29,8 +29,8 @@ def watch(event: str, args: tuple[object, ...]) -> None:
     SEEN.add("a literal" if bounded and LITERAL.fullmatch(str(source)) else f"{event} {args!r:.99}")
 
 
-fuzz(500)  # what a first use imports is there now
-sys.addaudithook(watch)
-fuzz(int(sys.argv[1]), seed=7)
-found = sorted(SEEN)
-sys.stdout.write("\n".join(found))
+if __name__ == "__main__":
+    fuzz(500)  # what a first use imports is there now
+    sys.addaudithook(watch)
+    fuzz(int(sys.argv[1]), seed=7)
+    sys.stdout.write("\n".join(sorted(SEEN)))
