@@ -1,6 +1,6 @@
 """Checkpoints decoded in NumPy: the forward pass, sampling, the provider, and what is refused.
 
-Equality with transformers is tests/training/test_embedded.py, which needs torch.
+Equality with transformers is tests/training/test_embedded_parity.py, which needs torch.
 """
 
 import json
