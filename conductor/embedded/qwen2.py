@@ -2,8 +2,8 @@
 
 Architecture: Qwen2 technical report (arXiv 2407.10671): RMSNorm before each part, rotary positions,
 queries in groups that share keys and values, biases on these three, SwiGLU. One sequence, no
-batches. Equal to transformers on greedy outputs (tests/training/test_embedded_parity.py). Not here: which
-token is taken (decode.py), and texts (words.py).
+batches. Equal to transformers on greedy outputs (tests/training/test_embedded_parity.py). Not here:
+which token is taken (decode.py), and texts (words.py).
 """
 
 from dataclasses import dataclass
