@@ -9,7 +9,7 @@ What is said in a later round is in recursion.py.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
@@ -160,8 +160,13 @@ def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage
     where the form hides cards, are shown as bare ordinals.
     """
     shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
-    asked = first_words(question, form.words) if form.words else question
+    asked = shown_question(form, question)
     return [ChatMessageUser(content=_LAYOUTS[form.layout](form, asked, shown))]
+
+
+def shown_question(form: Form, question: str) -> str:
+    """Return as much of a question's text as a conductor of this form is shown."""
+    return first_words(question, form.words) if form.words else question
 
 
 def first_words(text: str, count: int) -> str:
@@ -232,6 +237,11 @@ def _plan_of(example: Example, form: Form) -> str:
         "subtasks": list(example.subtasks) if form.subtasks else [""] * count,
         "access_list": [[]] * count if form.access == "off" else list(example.access),
     }
+    return written(form, plan)
+
+
+def written(form: Form, plan: Mapping[str, object]) -> str:
+    """Return the three lists of a plan, by name, as a conductor of this form ends its text."""
     if form.reply == "json":
         return json.dumps(plan)
     return "\n".join(f"{name} = {json.dumps(values)}" for name, values in plan.items())

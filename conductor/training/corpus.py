@@ -8,17 +8,17 @@ question texts and cards only: no target, no topic, no verdict (a test takes the
 kinds (kinds.py).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from random import Random
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from conductor.form import Form
-from conductor.prompt import first_words
+from conductor.parse import NAMES
+from conductor.prompt import shown_question, written
+from conductor.training.config import unknown_key
 from conductor.training.kinds import Floats, Kinds, overlaps, told_apart
 from conductor.training.rows import Shown
 from harness.errors import UserError
@@ -95,8 +95,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
     known = [field.name for field in fields(Recipe)]
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
-            raise UserError(f"[warm_start.options] has no {name!r}; the nearest is {near!r}.")
+            raise UserError(f"{unknown_key(name, known, 'warm_start.options')}.")
     return Recipe(**dict(options))
 
 
@@ -109,7 +108,7 @@ class Corpus:
         carded = any(card for one in shown for card in one.known)
         self._prior: Prior = given.prior if carded else "kinds"
         self._seed = seed
-        texts = sorted({self._seen(one.question) for one in shown})
+        texts = sorted({shown_question(form, one.question) for one in shown})
         self._kinds: Kinds = told_apart(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities: dict[str, Floats] = {}
@@ -117,14 +116,11 @@ class Corpus:
     def plan(self, shown: Shown, rng: Random) -> str:
         """Return a plan as a completion: reasoning, where there is some, and the three lists."""
         shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
-        kind = self._kind_of[self._seen(shown.question)]
+        kind = self._kind_of[shown_question(self._form, shown.question)]
         numbers = self._workers(shown, kind, shape, rng)
         subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
         access = [self._access(at, one) for at, one in enumerate(shape)]
         return self._written(shown, numbers, subtasks, access)
-
-    def _seen(self, question: str) -> str:
-        return first_words(question, self._form.words) if self._form.words else question
 
     def _workers(self, shown: Shown, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
         """Return the numbers of the workers, each at most once where there are enough."""
@@ -159,13 +155,11 @@ class Corpus:
     def _written(
         self, shown: Shown, numbers: list[int], subtasks: list[str], access: list[list[str]]
     ) -> str:
-        lists = (numbers, subtasks, access)
-        names = ("model_id", "subtasks", "access_list")
+        lists = written(self._form, dict(zip(NAMES, (numbers, subtasks, access), strict=True)))
         if self._form.reply == "json":
-            return json.dumps(dict(zip(names, lists, strict=True)))
+            return lists
         reason = self._reason(shown, numbers) if self._recipe.names else ""
-        said = [f"{name} = {json.dumps(made)}" for name, made in zip(names, lists, strict=True)]
-        return "\n".join((reason, *said))
+        return f"{reason}\n{lists}"
 
     def _reason(self, shown: Shown, numbers: list[int]) -> str:
         called = (f"{handle(shown.known[number])} {number}" for number in numbers)

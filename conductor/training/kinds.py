@@ -6,6 +6,7 @@ is what a warm start may know. Not here: plans (corpus.py).
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,11 +68,7 @@ def overlaps(text: str, others: Sequence[str]) -> Floats:
 
 def told_apart(texts: Sequence[str], count: int, seed: int) -> Kinds:
     """Return `count` kinds of the questions, fewer where there are fewer questions."""
-    found = [set(_stems(text)) for text in texts]
-    counts: dict[str, int] = {}
-    for stems in found:
-        for stem in stems:
-            counts[stem] = counts.get(stem, 0) + 1
+    counts = Counter(stem for text in texts for stem in set(_stems(text)))
     most = max(1.0, MOST_COMMON * len(texts))
     kept = sorted(stem for stem, times in counts.items() if times <= most)
     if not kept:  # nothing tells them apart: they are of one kind
