@@ -83,6 +83,13 @@ class Evidence:
         return {(one.question, one.epoch): one for one in samples if one.newest}
 
     @cached_property
+    def first_log(self) -> Mapping[str, LogRecord]:
+        """The oldest log that has an event, by the event's uuid: later ones carry it over."""
+        return {
+            event.id: log for log in self.logs for sample in log.samples for event in sample.events
+        }
+
+    @cached_property
     def started(self) -> str:
         """When the first journal began; empty without one."""
         return min(

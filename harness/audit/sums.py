@@ -177,12 +177,23 @@ def _group(
     evidence: Evidence, log: LogRecord, row: LedgerRow, here: bool
 ) -> tuple[str, str, bool] | None:
     """Return the kind and the run of a row that a log's total may lack, and whether it must."""
-    run = next((one for one in evidence.logs if one.created <= row.started), evidence.logs[-1])
+    run = _run_of(evidence, row)
     if here:
         earlier = run.created < log.created
         return ("carried over from", run.name, False) if earlier else None
     kind = "calls that no log has, of" if row.event is None else "failed attempts of"
     return kind, f"the run that wrote {run.name}", run.created > log.created
+
+
+def _run_of(evidence: Evidence, row: LedgerRow) -> LogRecord:
+    """Return the log of the run that made a call: the oldest that has it, or by time.
+
+    Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
+    can be later than the calls that it has.
+    """
+    made = evidence.first_log.get(row.event or "")
+    by_time = (one for one in evidence.logs if one.created <= row.started)
+    return made or next(by_time, evidence.logs[-1])
 
 
 def explain(theirs: Sums, parts: Parts, adder: Adder) -> Explained:
