@@ -22,8 +22,9 @@ PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
 """Providers that talk to a server of the user's own, with the variable that holds its address.
 They are asked for a connection instead of being constructed, which could start a server."""
-
-
+OWN = "http://"
+"""How the address of a server of the user's own begins, whichever provider asks it; what is sold is
+behind https, and may be behind a proxy that no plain connection passes."""
 IN_PROCESS = {"hf": "transformers"}
 """Providers whose construction loads weights, with the package they need: looked up, not built."""
 
@@ -110,10 +111,14 @@ def _model_problems(slot: WorkerSpec) -> Iterator[str]:
             )
         return
     try:
-        slot_model(slot)
+        model = slot_model(slot)
     except Exception as error:  # whatever a provider's constructor raises is the finding
         said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
         yield f"Worker {slot.name!r} ({slot.model}) cannot be set up: {said}"
+        return
+    address = str(model.api.base_url or "")
+    if address.startswith(OWN):
+        yield from _unanswered(slot, address)
 
 
 def _server_problems(slot: WorkerSpec, variable: str) -> Iterator[str]:
@@ -124,6 +129,11 @@ def _server_problems(slot: WorkerSpec, variable: str) -> Iterator[str]:
             f"start it and set {variable}=http://HOST:PORT/v1."
         )
         return
+    yield from _unanswered(slot, address)
+
+
+def _unanswered(slot: WorkerSpec, address: str) -> Iterator[str]:
+    """Yield that nothing listens at an address: Inspect would try again for ever."""
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -70,6 +70,13 @@ def serve(script: Script = ()) -> Generator[Server]:
     bill = Bill()
     desk = _Desk(Fates(script), bill)
     app = Starlette(routes=[desk.route(path, one) for path, one in PATHS.items()])
+    with hosted(app) as url:
+        yield Server(url, bill)
+
+
+@contextmanager
+def hosted(app: Starlette) -> Generator[str]:
+    """Yield the URL of an app that runs until the block ends."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = uvicorn.Config(
             _transported(app), log_level="critical", lifespan="off", timeout_graceful_shutdown=1
@@ -80,7 +87,7 @@ def serve(script: Script = ()) -> Generator[Server]:
         try:
             while not server.started:
                 time.sleep(0.005)
-            yield Server(f"http://127.0.0.1:{taken.getsockname()[1]}", bill)
+            yield f"http://127.0.0.1:{taken.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join()

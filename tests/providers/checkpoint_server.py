@@ -1,0 +1,73 @@
+"""A server of one checkpoint, as vLLM's is: OpenAI's chat completions, decoded by NumPy.
+
+It takes the name that it serves the checkpoint by and no other, and keeps a bill of its own.
+"""
+
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from conductor.embedded.decode import Decoded, Sampled, decode
+from conductor.embedded.provider import Checkpoint, opened
+from providers.server import hosted
+
+NAME = "conductor"
+"""What the checkpoint is served by: vLLM's --served-model-name."""
+Told = dict[str, int]
+"""Usage of a reply, as OpenAI's dialect has it."""
+
+
+@contextmanager
+def serve_checkpoint(folder: Path) -> Generator[tuple[str, list[Told]]]:
+    """Yield the base URL of a checkpoint's server, and the bill that it writes."""
+    checkpoint, bill = opened(str(folder)), list[Told]()
+
+    async def answer(request: Request) -> Response:
+        asked = json.loads(await request.body())
+        headers = {"connection": "close"}  # else the client's stays open when an eval ends
+        if asked["model"] != NAME:
+            return JSONResponse(_unknown(asked["model"]), 404, headers)
+        reply = _completion(checkpoint, asked, f"resp-{len(bill) + 1}")
+        bill.append(reply["usage"])
+        return JSONResponse(reply, 200, {**headers, "x-request-id": f"req-{len(bill)}"})
+
+    with hosted(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as url:
+        yield f"{url}/v1", bill
+
+
+def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> dict[str, Any]:
+    """Return the reply to a request; the template puts contents one behind the other."""
+    prompt = checkpoint.words.tokens("".join(one["content"] for one in asked["messages"]))
+    most = asked.get("max_tokens") or asked.get("max_completion_tokens")
+    how = Sampled(asked.get("temperature") or 0.0, 0, most)
+    found = decode(checkpoint.model, prompt, how)
+    message = {"role": "assistant", "content": checkpoint.words.text(found.tokens)}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _ending(found)}
+    return {
+        "id": id,
+        "object": "chat.completion",
+        "created": 1_790_000_000,
+        "model": NAME,
+        "choices": [choice],
+        "usage": {
+            "prompt_tokens": len(prompt),
+            "completion_tokens": found.written,
+            "total_tokens": len(prompt) + found.written,
+        },
+    }
+
+
+def _ending(found: Decoded) -> str:
+    return "stop" if found.stop == "stop" else "length"
+
+
+def _unknown(name: str) -> dict[str, Any]:
+    said = f"The model `{name}` does not exist."
+    return {"error": {"message": said, "type": "NotFoundError", "param": "model", "code": 404}}
