@@ -38,6 +38,8 @@ class FromScratch(Section):
     initializer_range: float = Field(default=0.08, gt=0)
     """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
     128 it leaves attention even for so long that a short warm start looks nothing up."""
+    look_up: bool = False
+    """Whether attention begins as a look-up by words (lookup_heads.py)."""
 
 
 class ModelPart(Section):

@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 from conductor.training.config import TrainingConfig
-from conductor.training.corpus import Corpus, recipe
+from conductor.training.corpus import corpus_of
+from conductor.training.lookup_heads import THETA, look_up
 from conductor.training.rows import Shown
 from harness.errors import UserError
 
@@ -43,15 +44,20 @@ def build(config: TrainingConfig, shown: Sequence[Shown] = ()) -> tuple[Any, Any
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
     )
-    return Qwen2ForCausalLM(settings), tokenizer
+    if size.look_up:
+        settings.rope_parameters = {"rope_type": "default", "rope_theta": THETA}
+    model = Qwen2ForCausalLM(settings)
+    if size.look_up:
+        look_up(model)
+    return model, tokenizer
 
 
 def _texts(config: TrainingConfig, shown: Sequence[Shown]) -> list[str]:
     """Return prompts and plans, some plans for every prompt."""
-    seed, given = config.run.seed, recipe(config.warm_start.options)
-    corpus, rng = Corpus(shown, config.form, given, seed), Random(f"tokenizer {seed}")
+    corpus, rng = corpus_of(config, shown), Random(f"tokenizer {config.run.seed}")
     plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
-    return [*(one.prompt for one in shown), *plans]
+    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
+    return [*(one.prompt for one in shown), *plans, *later]
 
 
 FRAME = (
