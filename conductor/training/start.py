@@ -100,7 +100,7 @@ def _run(ready: Ready, say: Say) -> str:
         if is_main():
             append_line(ready.out / METRICS, first)
         trainer.say_step(first)
-    with _stopping(stepping.state, say):
+    with stopping(stepping.state, say):
         _steps(ready, trainer)
     return _finish(ready, trainer)
 
@@ -275,7 +275,7 @@ def merge_adapters(ready: Ready) -> None:
 
 
 @contextmanager
-def _stopping(state: Any, say: Say) -> Generator[None]:
+def stopping(state: Any, say: Say) -> Generator[None]:
     """End after the running step at the first Ctrl-C or SIGTERM, at once at the second Ctrl-C."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
