@@ -4,23 +4,27 @@ A warm start that names workers at random teaches a model to ignore the question
 recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
 question's kind and the subtask share with each worker's card (`prior = "cards"`), or on a worker
 drawn for each kind (`"kinds"`, where nobody has a card), mixed with workers at random. It knows
-question texts and cards only: no target, no topic, no verdict (a test takes them away). Not here:
-kinds (kinds.py).
+question texts and cards only: no target, no topic, no verdict (a test takes them away). An earlier
+answer that a later round shows is made up, too: words of the question in any order. Only a model
+that was trained already, and is now asked again, goes on writing its own plans (warm_start.py): on
+random ones it forgets what reward has taught it. Not here: kinds (kinds.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from random import Random
+from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from conductor.form import Form
 from conductor.parse import NAMES
-from conductor.prompt import shown_question, written
-from conductor.training.config import unknown_key
+from conductor.prompt import request, shown_question, written
+from conductor.recursion import again
+from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.kinds import Floats, Kinds, overlaps, told_apart
-from conductor.training.rows import Shown
+from conductor.training.rows import Row, Shown
 from harness.errors import UserError
 
 Prior = Literal["cards", "kinds"]
@@ -69,6 +73,9 @@ SHAPES: tuple[tuple[str, ...], ...] = (
 
 FLOOR = 1e-6
 
+MOST_LINES, MOST_WORDS = 8, 12
+"""Of a made-up reply, and of each of its lines: as long as a short reply of a worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -80,14 +87,20 @@ class Recipe:
     trust: float = 0.6
     """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
     names: bool = False
-    """Whether the reasoning before the lists names each worker by the first words of its card:
+    """Whether the reasoning before the lists names each worker by the first word of its card:
     what a model can learn to look up where the order of workers changes."""
+    later: float = 0.5
+    """Chance that a later round is drawn; none is where the training has no [recursion]."""
+    keep: float = 0.5
+    """Chance that a later round keeps the answer that there is."""
 
     def __post_init__(self) -> None:
         if self.prior not in get_args(Prior):
             raise UserError(f"[warm_start.options] prior is cards or kinds, not {self.prior!r}.")
         if not 0 <= self.trust <= 1 or self.kinds < 1:
             raise UserError("[warm_start.options] needs a trust from 0 to 1 and at least 1 kind.")
+        if not (0 <= self.later <= 1 and 0 <= self.keep <= 1):
+            raise UserError("[warm_start.options] needs later and keep from 0 to 1.")
 
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
@@ -112,6 +125,27 @@ class Corpus:
         self._kinds: Kinds = told_apart(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities: dict[str, Floats] = {}
+        self.own: Mapping[Row, str] = {}
+        """Plans of the model itself: its first rounds, and half of those in later rounds."""
+
+    def drawn(self, shown: Shown, rng: Random) -> tuple[str, str]:
+        """Return a prompt and a completion to learn, of a first round or of a later one."""
+        if self._recipe.later and rng.random() < self._recipe.later:
+            return self.later(shown, rng)
+        return shown.prompt, self.own.get(shown.row) or self.plan(shown, rng)
+
+    def later(self, shown: Shown, rng: Random) -> tuple[str, str]:
+        """Return a later round: after any plan and a made-up reply, another plan or none."""
+        first = request(self._form, shown.question, shown.cards)
+        turns = again(self._form, first, self._either(shown, rng), made_up(shown.question, rng))
+        keeps = rng.random() < self._recipe.keep
+        said = self._written(shown, [], [], []) if keeps else self._either(shown, rng)
+        return "".join(turn.text for turn in turns), said
+
+    def _either(self, shown: Shown, rng: Random) -> str:
+        """Return a random plan, or the model's own where it has one."""
+        own = self.own.get(shown.row)
+        return own if own and rng.random() < 0.5 else self.plan(shown, rng)
 
     def plan(self, shown: Shown, rng: Random) -> str:
         """Return a plan as a completion: reasoning, where there is some, and the three lists."""
@@ -158,12 +192,31 @@ class Corpus:
         lists = written(self._form, dict(zip(NAMES, (numbers, subtasks, access), strict=True)))
         if self._form.reply == "json":
             return lists
-        reason = self._reason(shown, numbers) if self._recipe.names else ""
+        reason = self._reason(shown, numbers) if self._recipe.names and numbers else ""
         return f"{reason}\n{lists}"
 
     def _reason(self, shown: Shown, numbers: list[int]) -> str:
         called = (f"{handle(shown.known[number])} {number}" for number in numbers)
         return f" {', '.join(called)}."
+
+
+def corpus_of(config: TrainingConfig, shown: Sequence[Shown]) -> Corpus:
+    """Return the plans of a training: later rounds are drawn where it has such."""
+    given = recipe(config.warm_start.options)
+    given = given if config.recursion else replace(given, later=0.0)
+    return Corpus(shown, config.form, given, config.run.seed)
+
+
+def made_up(question: str, rng: Random) -> str:
+    """Return a text in place of a worker's reply: lines of the question's words, then an ending.
+
+    The ending is a number, a letter or a word, whatever the question wants.
+    """
+    words = question.split() or [""]
+    sizes = [rng.randint(1, MOST_WORDS) for _ in range(rng.randint(0, MOST_LINES))]
+    lines = [" ".join(rng.choices(words, k=size)) for size in sizes]
+    ends = (str(rng.randrange(1000)), rng.choice(ascii_uppercase[:5]), rng.choice(words))
+    return "\n".join((*lines, rng.choice(ends)))
 
 
 def _shares(weights: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """The warm start: supervised steps on random valid plans, before any reward.
 
 Cross-entropy on the plan's tokens, AdamW with a short warm-up and a cosine. Every step draws new
-plans, so nothing is learnt by heart. Which plans those are is said in corpus.py.
+plans, so nothing is learnt by heart. Which plans those are is said in corpus.py. A checkpoint that
+learns to be asked again keeps what it plans in first rounds: it learns its own plans beside.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
@@ -13,9 +14,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from conductor.reading import read
 from conductor.training.config import TrainingConfig
-from conductor.training.corpus import Corpus, recipe
-from conductor.training.rows import Shown
+from conductor.training.corpus import corpus_of
+from conductor.training.generating import greedy
+from conductor.training.rows import Row, Shown
+from harness.workflow import Workflow
 
 
 def warm_start(
@@ -25,14 +29,16 @@ def warm_start(
     import torch
 
     start, rng = config.warm_start, Random(config.run.seed)
-    corpus = Corpus(rows, config.form, recipe(start.options), config.run.seed)
+    corpus = corpus_of(config, rows)
+    if config.recursion and config.model.path:
+        corpus.own = own_plans(config, model, tokenizer, rows)
     optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate, weight_decay=0.0)
     model.train()
     for step in range(start.steps):
         for group in optimiser.param_groups:
             group["lr"] = start.learning_rate * _schedule(step, start.steps)
         drawn = rng.choices(rows, k=start.batch)
-        texts = [(one.prompt, corpus.plan(one, rng)) for one in drawn]
+        texts = [corpus.drawn(one, rng) for one in drawn]
         loss = model(**_batch(tokenizer, texts)).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -41,6 +47,21 @@ def warm_start(
         if step % 20 == 0 or step + 1 == start.steps:
             with (folder / "warm_start.jsonl").open("a") as file:
                 file.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
+
+
+def own_plans(
+    config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[Shown]
+) -> dict[Row, str]:
+    """Return what a model plans greedily in first rounds, without what is no plan."""
+    most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
+    size, found = config.validation.batch, dict[Row, str]()
+    for at in range(0, len(rows), size):
+        some = rows[at : at + size]
+        texts = greedy(model, tokenizer, [one.prompt for one in some], most)
+        for one, text in zip(some, texts, strict=True):
+            if isinstance(read(config.form, text, one.workers), Workflow):
+                found[one.row] = text
+    return found
 
 
 def _schedule(step: int, steps: int) -> float:
