@@ -62,6 +62,11 @@ WORTH = {
     "plain": "1 right, 0 otherwise",
     "cost-aware": "as published, less a share for cost where the answer is right (podium's own)",
 }
+OPTIMISTIC = """
+
+A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
+is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
+nothing: the suites' `eval` split, or what a study's split keeps for judging."""
 
 
 def describe_checkpoint(
@@ -138,6 +143,7 @@ def _validation(training: Training, found: Mapping[str, Any] | None) -> str:
     return (
         f"Greedy, {found['questions']} held-out questions, {training.spec.label} workers: right "
         f"{grade}, worker calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}."
+        f"{OPTIMISTIC}"
     )
 
 

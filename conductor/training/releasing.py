@@ -39,6 +39,8 @@ SAID = """
 
 Seed {seed} of {seeds}: the median by validation ({values}); equal ones go by seed. Weights are
 stored as {kind}: {equal} of {asked} greedy plans on the validation questions are those of float32.
+Each value is the highest of its seed's validations, so it is optimistic: the `eval` split, which
+picked nothing, is what to quote.
 The log of every seed is in `log/`.
 """
 

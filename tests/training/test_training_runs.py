@@ -60,6 +60,7 @@ def test_a_run_folder_says_what_was_trained_on_what_and_how_it_went(whole: Path)
         assert {"model.safetensors", "tokenizer.json", "podium.json", "README.md"} <= names
     card = (whole / "best" / "README.md").read_text()
     assert manifest["pool"]["sha256"][:16] in card
+    assert "is a maximum and optimistic" in " ".join(card.split())
     assert len((whole / "plans.jsonl").read_text().splitlines()) == 6 * 16
 
 
