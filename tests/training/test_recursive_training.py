@@ -37,7 +37,8 @@ def given(folder: Path) -> list[str]:
     end = data.index("[pool]")
     (folder / "again.toml").write_text(data[:start] + data[end:])
     return [
-        "--set", f"model.path={folder / 'first' / 'best'}", "--set", "warm_start.kind=none",
+        "--set", f"model.path={folder / 'first' / 'best'}", "--set", "warm_start.steps=20",
+        "--set", "warm_start.learning_rate=1e-3",
         "--set", "grpo.scale_rewards=batch", "--set", "grpo.max_steps=2",
     ]  # fmt: skip
 
@@ -49,6 +50,17 @@ def test_a_recursive_training_discounts_first_rounds_and_validates_later_ones(ru
     scored = {line["value"] for line in plans if line["status"] == "scored"}
     assert scored & {0.125, 0.25}  # first rounds, times a quarter
     assert lines(runs / "again")[0]["validation"]["questions"] > 12
+
+
+def test_a_recursive_training_warms_up_the_checkpoint_that_it_goes_on_from(runs: Path) -> None:
+    before = (runs / "first" / "best" / "model.safetensors").read_bytes()
+    assert (runs / "again" / "start" / "model.safetensors").read_bytes() != before
+    vocabularies = [
+        json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+        for folder in (runs / "first" / "best", runs / "again" / "start")
+    ]
+    assert vocabularies[0] == vocabularies[1]
+    assert (runs / "again" / "warm_start.jsonl").read_text().count("\n") == 2
 
 
 def test_a_discount_that_would_cancel_is_refused(runs: Path) -> None:
