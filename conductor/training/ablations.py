@@ -151,7 +151,7 @@ def beginning(manifest: Mapping[str, Any]) -> str:
     form, data = config["form"], manifest["data"]
     parts = {
         "warm start": [config[name] for name in ("model", "warm_start")],
-        "later rounds": config["recursion"] is not None,
+        "later rounds": config.get("recursion") is not None,
         "form": [*(form.get(name) for name in SHAPES), form["access"] == "off"],
         "workers": [config["pool"]["shown"], config["pool"]["order"], manifest["pool"]],
         "questions": {name: one["train_ids_sha256"] for name, one in data.items()},
