@@ -16,6 +16,8 @@ from suites import SUITES
 
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 
+PROVIDERS = ("conductor/embedded", "harness/fugu", "harness/recorded", "harness/rehearsal")
+
 FOUND = """
 import json, sys
 from inspect_ai._util.entrypoints import ensure_entry_points
@@ -48,10 +50,39 @@ def test_a_suite_and_a_system_run_by_their_installed_names(
     assert log.results.completed_samples == 1
 
 
-def test_inspect_finds_every_suite_and_system(podium_wheel: Installed, tmp_path: Path) -> None:
+def test_a_released_checkpoint_is_a_model_of_inspects_by_its_name(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    asked = "inspect eval suites/practice_integer --model embedded/trained --temperature 0"
+    rest = "--max-tokens 48 --limit 1 --display plain --log-dir logs"
+    done = podium_wheel.run(*asked.split(), *rest.split(), cwd=tmp_path)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    log = only_log(tmp_path / "logs")
+    assert (log.status, log.eval.model) == ("success", "embedded/trained")
+    usage = log.stats.model_usage["embedded/trained"]
+    assert usage.input_tokens > 0
+    assert 0 < usage.output_tokens <= 48
+
+
+def test_a_checkpoint_that_is_not_there_is_said_by_inspect_in_one_sentence(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    asked = "inspect eval suites/practice_integer --model embedded/nobody --display plain"
+    done = podium_wheel.run(*asked.split(), cwd=tmp_path)
+    assert done.returncode != 0
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "There is no checkpoint 'nobody'; released: trained" in said
+    assert "Traceback" not in said
+
+
+def test_inspect_finds_every_suite_system_and_provider(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
     tasks = [f"task suites/{name.replace('-', '_')}" for name in SUITES]
     solvers = [f"solver {manifest.solver}" for manifest in {**BASELINES, **CONDUCTORS}.values()]
-    done = podium_wheel.run(podium_wheel.python, "-c", FOUND, *tasks, *solvers, cwd=tmp_path)
+    providers = [f"modelapi {name}" for name in PROVIDERS]
+    names = [*tasks, *solvers, *providers]
+    done = podium_wheel.run(podium_wheel.python, "-c", FOUND, *names, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []
     assert "Unexpected exception" not in done.stderr

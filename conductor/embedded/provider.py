@@ -32,6 +32,7 @@ from conductor.embedded.threads import one_thread
 from conductor.embedded.weights import CONFIG, WEIGHTS, read_weights
 from conductor.embedded.words import TOKENIZER, Words, read_words
 from harness.errors import UserError
+from harness.refusal import Refusal
 from harness.replicate import CURRENT, Replicate, request_digest
 
 QUICK = 20_000_000
@@ -71,10 +72,13 @@ class EmbeddedAPI(ModelAPI):
         config: GenerateConfig | None = None,
         **model_args: Any,
     ) -> None:
-        """Open a checkpoint; UserError names what is missing, damaged or of another kind."""
+        """Open a checkpoint; Refusal names what is missing, damaged or of another kind."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        self.seed = _seed(model_name, model_args)
-        self.checkpoint = opened(model_name)
+        try:
+            self.seed = _seed(model_name, model_args)
+            self.checkpoint = opened(model_name)
+        except UserError as error:  # Inspect's own commands print a refusal as a sentence
+            raise Refusal(str(error)) from None
         self._asked: Counter[str] = Counter()
 
     async def generate(
