@@ -28,13 +28,13 @@ from conductor.form import Form
 from conductor.policy import conductor_system
 from conductor.prompt import prompts
 from conductor.recursion import Rounds
+from conductor.study import read_study
 from harness.errors import UserError
 from harness.plural import counted
 from harness.pool import Pool
 from harness.pool_file import WorkerSpec
 from harness.records import CONDUCTOR, Answer, Question
 from harness.refusal import Refusal
-from harness.rewards.exams import question_digest
 from harness.solver import as_solver
 from harness.system import Manifest, System
 
@@ -71,6 +71,7 @@ def conductor(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         shown_of(shown, order, shown_seed),
         rounds,
+        _studied(checkpoint),
     )
     return as_solver(system, pool, seat(checkpoint))
 
@@ -92,7 +93,8 @@ def conductor_served(
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
-    return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds), pool)
+    known = _studied(checkpoint)
+    return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds, known), pool)
 
 
 def _refuse_another(checkpoint: str, sha256: str) -> None:
@@ -100,17 +102,23 @@ def _refuse_another(checkpoint: str, sha256: str) -> None:
         raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
 
 
-def trained_system(about: About, shown: Shown = WHOLE, rounds: int | None = None) -> System:
+def trained_system(
+    about: About,
+    shown: Shown = WHOLE,
+    rounds: int | None = None,
+    studied: frozenset[str] = frozenset(),
+) -> System:
     """Return the system in which a checkpoint plans, asked and read by its own form.
 
-    UserError for a question that it has studied: a plan for it would be no plan of its own.
+    UserError for a question that it has studied, by its id: a plan for it would be no plan of its
+    own. Under `podium run` no call is made by then (`taught`); plain Inspect has this guard alone.
+    A train question of a suite is no such one: whom it taught may sit it again.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=shown, rounds=Rounds(further))
-    studied = frozenset(about.taught if about.role == "study" else ())
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        if kept_digest(question_digest(question.text)) in studied:
+        if question.id in studied:
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
         return await system(question, pool)
 
@@ -133,6 +141,14 @@ def seat(checkpoint: str) -> WorkerSpec:
 
 def _about(checkpoint: str) -> About:
     return read_about(folder_of(checkpoint))
+
+
+def _studied(checkpoint: str) -> frozenset[str]:
+    """Return the ids of the exam's questions whose verdicts taught a checkpoint, or picked it."""
+    if _about(checkpoint).role != "study":
+        return frozenset()
+    study = read_study(folder_of(checkpoint))
+    return frozenset((*study.taught, *study.validated))
 
 
 def arguments(checkpoint: str) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from conductor.checkpoint import (
     write_about,
 )
 from conductor.form import Form
-from conductor.seated import conductor, seat, taught, trained_system
+from conductor.seated import conductor, seat, trained_system
 from harness.cli import main
 from harness.cli.parts import catalogue
 from harness.compose import seat_of
@@ -214,12 +214,6 @@ def learnt(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def test_a_study_checkpoint_is_refused_on_the_exam_it_studied(tmp_path: Path) -> None:
-    folder = learnt(tmp_path / "study", role="study", suites=("practice-choice",))
-    assert "learnt from recorded verdicts" in str(taught(str(folder), "practice-choice", ()))
-    assert taught(str(folder), "practice-integer", ()) is None
-
-
 def test_a_run_that_asks_what_was_taught_is_refused_before_a_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,15 +223,6 @@ def test_a_run_that_asks_what_was_taught_is_refused_before_a_call(
     said = capsys.readouterr().err
     assert "1 questions of practice-integer taught checkpoint" in said
     assert not any((tmp_path / "logs").glob("*.eval"))
-
-
-def test_without_podium_run_a_studied_question_is_refused_when_it_is_asked() -> None:
-    question = Question("q-1", "What is 2 + 2?", "integer")
-    about = replace(Toy().described(), role="study", taught=taught_digests([question]))
-    rig = scripted_pool(abacus="4", conductor=PLAN)
-    with pytest.raises(UserError, match="Question q-1 taught this checkpoint"):
-        anyio.run(trained_system(about), question, rig.pool)
-    assert not rig.heard
 
 
 def test_taught_questions_are_kept_without_their_suites_instruction() -> None:
