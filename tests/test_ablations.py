@@ -30,6 +30,17 @@ def test_every_shipped_ablation_is_a_configuration_and_differs_from_the_referenc
         assert config.form.worker in ("", *read_pool(config.pool.name).names)
 
 
+def test_every_shipped_ablation_can_be_estimated_before_it_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for one in (row for row in SHIPPED.rows if not row.not_run):
+        settings = [word for said in one.settings for word in ("--set", said)]
+        out = tmp_path / one.name
+        assert main(["train", one.config, *settings, "--out", str(out), "--dry-run"]) == 0
+        assert "50 steps of 8 questions x 8 plans" in capsys.readouterr().out
+        assert not out.exists()
+
+
 def test_what_means_nothing_for_a_model_from_scratch_is_not_run_and_says_why() -> None:
     assert [one.name for one in SHIPPED.rows if one.not_run] == ["no-few-shots", "name-priors"]
 
