@@ -196,8 +196,10 @@ class Corpus:
         return f"{reason}\n{lists}"
 
     def _reason(self, shown: Shown, numbers: list[int]) -> str:
-        called = (f"{handle(shown.known[number])} {number}" for number in numbers)
-        return f" {', '.join(called)}."
+        # Each number of the list is found by the token two before it, three before it here
+        # (lookup_heads.py): the first one by `Ask`, the others by the number before.
+        called = (f"{handle(shown.known[number])}{number}" for number in numbers)
+        return f" Ask: {', '.join(called)}. Ask:"
 
 
 def corpus_of(config: TrainingConfig, shown: Sequence[Shown]) -> Corpus:
@@ -226,9 +228,9 @@ def _shares(weights: Floats) -> Floats:
 
 
 def handle(card: str) -> str:
-    """Return what a worker is called by: the first two words of its card.
+    """Return what a worker is called by: the first word of its card.
 
     >>> handle("Looks up facts about elements.")
-    'Looks up'
+    'Looks'
     """
-    return " ".join(card.split()[:2]).rstrip(".,:;")
+    return " ".join(card.split()[:1]).rstrip(".,:;")
