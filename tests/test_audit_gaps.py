@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from audited import said, sat
+from audited import Json, edit_log, failing, said, sat
+from runs import Crew, failing_on
 
 from harness.audit import audit
 from harness.cli import main
@@ -53,3 +54,20 @@ def test_run_directories_that_were_put_together_are_counted(
     assert "put together from 2 run directories" in capsys.readouterr().out
     main(["audit", str(tmp_path / "0")])
     assert "put together" not in capsys.readouterr().out
+
+
+def test_a_log_may_be_dated_later_than_its_calls(tmp_path: Path) -> None:
+    for crew in (Crew(clerk=failing_on("Say 2")), Crew(clerk=failing_on("Say 2")), Crew()):
+        sat(tmp_path, crew=crew)
+    seconds = iter(range(10))
+
+    def dated(name: str, found: Json) -> Json:
+        if name in ("header.json", "_journal/start.json"):  # as Inspect dates quick retries
+            found["eval"]["created"] = later
+        return found
+
+    for path in sorted(tmp_path.glob("*.eval"))[1:]:
+        later = f"2099-01-01T00:00:0{next(seconds)}+00:00"
+        edit_log(path, dated)
+    (tmp_path / "MANIFEST.json").unlink(missing_ok=True)
+    assert failing(tmp_path) == set()

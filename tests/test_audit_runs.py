@@ -46,23 +46,6 @@ def test_a_resumed_run_holds_and_each_difference_has_a_name(tmp_path: Path) -> N
     assert not causes(tmp_path, "hooks"), "both processes counted to their end"
 
 
-def test_a_log_may_be_dated_later_than_its_calls(tmp_path: Path) -> None:
-    for crew in (Crew(clerk=failing_on("Say 2")), Crew(clerk=failing_on("Say 2")), Crew()):
-        sat(tmp_path, crew=crew)
-    seconds = iter(range(10))
-
-    def dated(name: str, found: Json) -> Json:
-        if name in ("header.json", "_journal/start.json"):  # as Inspect dates quick retries
-            found["eval"]["created"] = later
-        return found
-
-    for path in sorted(tmp_path.glob("*.eval"))[1:]:
-        later = f"2099-01-01T00:00:0{next(seconds)}+00:00"
-        edit_log(path, dated)
-    (tmp_path / "MANIFEST.json").unlink(missing_ok=True)
-    assert failing(tmp_path) == set()
-
-
 def test_what_a_retry_within_the_run_made_the_log_forget_is_named(tmp_path: Path) -> None:
     sat(tmp_path, crew=once("Say 2"), settings={"retry_on_error": 1})
     assert failing(tmp_path) == set()

@@ -49,6 +49,8 @@ class ModelPart(Section):
     from_scratch: FromScratch | None = None
     parameters: float | None = None
     """Of a model at `path`, in 1e9, for the estimate only; None: read from its config."""
+    frozen: tuple[str, ...] = ()
+    """What GRPO leaves as the warm start made it: parts of parameters' names."""
 
 
 class PoolPart(Section):

@@ -25,7 +25,7 @@ from conductor.training.rows import COLUMNS, Asking, Row
 from conductor.training.showing import THEIRS
 from conductor.training.stepping import Stepping
 from conductor.training.watch import Seen, spent_out
-from harness.errors import SpendLimit
+from harness.errors import SpendLimit, UserError
 
 Trainer: Any = GRPOTrainer
 gather: Any = gather_object
@@ -39,6 +39,16 @@ class NoTexts(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Say whether a record is shown."""
         return UNSCORED not in record.getMessage()
+
+
+def freeze(model: Any, parts: Sequence[str]) -> None:
+    """Keep parameters as they are whose names have one of `parts`; UserError where none has."""
+    for part in parts:
+        found = [values for name, values in model.named_parameters() if part in name]
+        if not found:
+            raise UserError(f"[model] frozen: no parameter's name has {part!r} in it.")
+        for values in found:
+            values.requires_grad = False
 
 
 def data_set(rows: Sequence[Row], asking: Asking) -> Any:

@@ -222,11 +222,12 @@ def _save(training: Training, model: Any, tokenizer: Any, folder: Path) -> None:
 def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
     """Return TRL's trainer on our rows and reward."""
     from conductor.training.generating import Validator
-    from conductor.training.grpo import Conducting, data_set
+    from conductor.training.grpo import Conducting, data_set, freeze
     from conductor.training.stepping import Stepping
     from harness.rewards.for_trl import TrlReward
 
     training, config = ready.training, ready.training.config
+    freeze(model, config.model.frozen)
     most = ready.args.max_completion_length
     rows, held_out = training.rows(batches(config)["rows"]), training.validation_rows()
     if config.recursion:
