@@ -20,6 +20,7 @@ from harness.errors import UserError
         ("form.layot=paper", r"\[form\] has no key 'layot'; the nearest is 'layout'"),
         ("modle.path=x", r"the file has no key 'modle'; the nearest is 'model'"),
         ("run.threads=0", "run.threads: input should be greater than or equal to 1"),
+        ("run.seed=-1", "run.seed: input should be greater than or equal to 0"),
         ("suites.weights.mmlu=1", "weights names 'mmlu', which is not among its names"),
         ("run.seed", "section.key=value"),
         ("pool.shown=3", "nobody could tell the workers of a prompt apart"),

@@ -152,7 +152,7 @@ class ValidationPart(Section):
 class RunPart(Section):
     """The rest."""
 
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     save_every: int = Field(default=20, ge=1)
     keep: int = Field(default=2, ge=1)
     """Checkpoints kept, besides the best one."""
