@@ -25,7 +25,7 @@ RELEASED = {
     "practice-cpu": "trained",
     "practice-cpu-cost-aware": "cost-aware",
     "practice-cpu-adaptive": "adaptive",
-    "practice-cpu-recursive": "recursive",
+    "practice-cpu-recursive": "trained-recursive",  # conductor-recursive is the prompted one
 }
 """Config -> folder of conductor/released/, which is a system of its own."""
 AFTER = {"practice-cpu-recursive": "practice-cpu"}
