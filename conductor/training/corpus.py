@@ -88,7 +88,8 @@ class Recipe:
     """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
-    what a model can learn to look up where the order of workers changes."""
+    what a model can learn to look up where the order of workers changes. Two cards that begin with
+    one word are not told apart."""
     later: float = 0.5
     """Chance that a later round is drawn; none is where the training has no [recursion]."""
     keep: float = 0.5
