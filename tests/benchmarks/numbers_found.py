@@ -6,6 +6,8 @@ Fresh plans of the warm start's own kind (another seed) over the questions that 
 anew: for each place of a number, in the thought and in the list, the mean probability of the right
 one. Chance is one in the workers shown. Needs the extra `train`.
 """
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
 
 import argparse
 import sys
