@@ -1,12 +1,12 @@
-"""Attention that begins as a look-up: what a model from nothing needs to find a worker by its card.
+"""Attention that begins as a look-up, so that a model from nothing finds a worker by its card.
 
 Where the order of workers changes, a plan's number has to be read off the prompt: find the line
 whose card begins with a word, take the number before it, and say it again in the list. Transformers
-learn such steps as induction heads (arXiv 2209.11895), but half a million random weights needed
-thousands of warm-up steps for it and lost it again (EXPERIMENTS.md). So it is there from the start,
-as in mimetic initialisation (arXiv 2305.09828), and trained like any other weight: heads of the
-first layer copy the tokens just before into dimensions of their own, the second layer attends where
-such copies are alike. What is set is which places look at which; no word, worker or number.
+learn such steps as induction heads (arXiv 2209.11895); from wholly random weights a warm start of
+900 steps is 70 to 89 % sure of a thought's numbers, from these 99.8 % (EXPERIMENTS.md). As in
+mimetic initialisation (arXiv 2305.09828) structure is set and the warm start trains all of it:
+heads of the first layer copy the tokens just before into dimensions of their own, the second layer
+attends where such copies are alike. Which places look at which is set; no word, worker or number.
 """
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
