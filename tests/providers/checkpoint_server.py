@@ -1,6 +1,7 @@
 """A server of one checkpoint, as vLLM's is: OpenAI's chat completions, decoded by NumPy.
 
-It takes the name that it serves the checkpoint by and no other, and keeps a bill of its own.
+It takes the name that it serves the checkpoint by and no other, and keeps a bill of its own. Its ids
+are unlike those of the servers of workers: one id is one request.
 """
 
 import json
@@ -34,9 +35,9 @@ def serve_checkpoint(folder: Path) -> Generator[tuple[str, list[Told]]]:
         headers = {"connection": "close"}  # else the client's stays open when an eval ends
         if asked["model"] != NAME:
             return JSONResponse(_unknown(asked["model"]), 404, headers)
-        reply = _completion(checkpoint, asked, f"resp-{len(bill) + 1}")
+        reply = _completion(checkpoint, asked, f"plan-{len(bill) + 1}")
         bill.append(reply["usage"])
-        return JSONResponse(reply, 200, {**headers, "x-request-id": f"req-{len(bill)}"})
+        return JSONResponse(reply, 200, {**headers, "x-request-id": f"plan-{len(bill)}"})
 
     with hosted(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as url:
         yield f"{url}/v1", bill
