@@ -1,7 +1,7 @@
 """A server of one checkpoint, as vLLM's is: OpenAI's chat completions, decoded by NumPy.
 
-It takes the name that it serves the checkpoint by and no other, and keeps a bill of its own. Its ids
-are unlike those of the servers of workers: one id is one request.
+It takes the name that it serves the checkpoint by and no other, and keeps a bill of its own. Its
+ids are unlike those of the servers of workers: one id is one request.
 """
 
 import json
