@@ -34,14 +34,19 @@ def only_log(folder: Path) -> EvalLog:
     return read_eval_log(info)
 
 
+def evaluated(wheel: Installed, folder: Path, asked: str) -> EvalLog:
+    """Return the log of one question of an `inspect eval`, by names alone."""
+    rest = "--limit 1 --display plain --log-dir logs"
+    done = wheel.run(*f"inspect eval {asked} {rest}".split(), cwd=folder)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return only_log(folder / "logs")
+
+
 def test_a_suite_and_a_system_run_by_their_installed_names(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    asked = "inspect eval suites/practice_integer --solver baselines/moa_lite -S pool=rehearsal"
-    rest = "--model none --limit 1 --display plain --log-dir logs"
-    done = podium_wheel.run(*asked.split(), *rest.split(), cwd=tmp_path)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    log = only_log(tmp_path / "logs")
+    asked = "suites/practice_integer --solver baselines/moa_lite -S pool=rehearsal --model none"
+    log = evaluated(podium_wheel, tmp_path, asked)
     assert log.status == "success"
     assert log.eval.task_registry_name == "suites/practice_integer"
     assert log.eval.solver == "baselines/moa_lite"
@@ -53,11 +58,8 @@ def test_a_suite_and_a_system_run_by_their_installed_names(
 def test_a_released_checkpoint_is_a_model_of_inspects_by_its_name(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    asked = "inspect eval suites/practice_integer --model embedded/trained --temperature 0"
-    rest = "--max-tokens 48 --limit 1 --display plain --log-dir logs"
-    done = podium_wheel.run(*asked.split(), *rest.split(), cwd=tmp_path)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    log = only_log(tmp_path / "logs")
+    asked = "suites/practice_integer --model embedded/trained --temperature 0 --max-tokens 48"
+    log = evaluated(podium_wheel, tmp_path, asked)
     assert (log.status, log.eval.model) == ("success", "embedded/trained")
     usage = log.stats.model_usage["embedded/trained"]
     assert usage.input_tokens > 0

@@ -32,6 +32,11 @@ def test_a_mistake_in_a_configuration_is_one_sentence(setting: str, said: str) -
         read_config("practice-cpu", [setting])
 
 
+def test_a_size_that_has_no_room_for_a_look_up_is_refused_before_a_model_is_made() -> None:
+    with pytest.raises(UserError, match="look_up needs 2 layers or more, 4 heads and 2 kv_heads"):
+        read_config("practice-cpu-adaptive", ["model.from_scratch.heads=8"])
+
+
 def test_an_unknown_configuration_lists_the_known_ones() -> None:
     with pytest.raises(UserError, match=r"known: .*paper-7b.*small-gpu"):
         read_config("nothing")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from conductor.form import Form
 from conductor.training.config_file import CONFIGS, put, read_tables
+from conductor.training.lookup_heads import refuse_sizes
 from harness.errors import UserError
 
 
@@ -232,6 +233,9 @@ def as_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
 def _refuse_contradictions(config: TrainingConfig) -> None:
     if bool(config.model.path) == (config.model.from_scratch is not None):
         raise UserError("[model] has either a path or a from_scratch table, and one of them.")
+    size = config.model.from_scratch
+    if size and size.look_up:
+        refuse_sizes(size.layers, size.heads, size.kv_heads)
     pool = config.pool
     if not config.form.cards and (pool.shown is not None or pool.order == "random"):
         raise UserError(

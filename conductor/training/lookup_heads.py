@@ -33,6 +33,15 @@ ALIKE = {"word": 4.5, "copy": 1.8}
 """How strongly a word, and a copy of one, looks for its like: alike is about 10 above unlike."""
 
 
+def refuse_sizes(layers: int, heads: int, kv_heads: int) -> None:
+    """Refuse a model that has no room for a look-up; a UserError names the sizes that have."""
+    if layers < 2 or heads != len(BACK) or kv_heads != 2:
+        raise UserError(
+            f"[model.from_scratch] look_up needs 2 layers or more, {len(BACK)} heads and "
+            "2 kv_heads."
+        )
+
+
 def look_up(model: Any) -> None:
     """Set the first two layers of a Qwen2 model of random weights, in place.
 
@@ -42,12 +51,8 @@ def look_up(model: Any) -> None:
     import torch
 
     config = model.config
-    heads, groups = config.num_attention_heads, config.num_key_value_heads
-    if config.num_hidden_layers < 2 or heads != len(BACK) or groups != 2:
-        raise UserError(
-            f"[model.from_scratch] look_up needs 2 layers or more, {len(BACK)} heads and "
-            "2 kv_heads."
-        )
+    heads = config.num_attention_heads
+    refuse_sizes(config.num_hidden_layers, heads, config.num_key_value_heads)
     first, second = (model.model.layers[at].self_attn for at in (0, 1))
     words = config.hidden_size // 2
     read = torch.linalg.qr(torch.randn(words, config.hidden_size // heads))[0].T

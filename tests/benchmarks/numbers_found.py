@@ -23,7 +23,7 @@ from conductor.training.job import Parts, TrainRequest, found
 from harness.cli.parts import catalogue, controls
 
 LIST, END = "model_id = [", "]"
-Found = dict[tuple[str, int], list[float]]
+Found = defaultdict[tuple[str, int], list[float]]
 
 
 def plans(config_name: str, count: int) -> list[tuple[str, str]]:
@@ -41,21 +41,20 @@ def probabilities(model: Any, tokenizer: Any, prompt: str, plan: str) -> Found:
     """Return the probability of each number of one plan, by where it stands."""
     import torch
 
-    before = len(tokenizer.encode(prompt))
-    tokens = tokenizer.encode(prompt) + tokenizer.encode(plan)
+    asked = tokenizer.encode(prompt)
+    tokens = asked + tokenizer.encode(plan)
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([tokens])).logits[0].float()
-    sure, place, said = defaultdict[tuple[str, int], list[float]](list), ["thought", 0], ""
-    for at in range(before, len(tokens)):
+    sure, part, place, said = Found(list), "thought", 0, ""
+    for at in range(len(asked), len(tokens)):
         word = tokenizer.decode([tokens[at]])
         if word.strip().isdigit():
-            key = (str(place[0]), int(place[1]))
-            sure[key].append(float(logits[at - 1].softmax(-1)[tokens[at]]))
-            place[1] = int(place[1]) + 1
+            sure[part, place].append(float(logits[at - 1].softmax(-1)[tokens[at]]))
+            place += 1
         said += word
-        if place[0] == "thought" and LIST in said:
-            place = ["list", 0]
-        elif place[0] == "list" and END in said.rpartition(LIST)[2]:
+        if part == "thought" and LIST in said:
+            part, place = "list", 0
+        elif part == "list" and END in said.rpartition(LIST)[2]:
             break
     return sure
 
@@ -73,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for folder in given.checkpoints:
         model: Any = AutoModelForCausalLM.from_pretrained(folder)
         tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        sure: Found = defaultdict(list)
+        sure = Found(list)
         for prompt, plan in held:
             for key, values in probabilities(model, tokenizer, prompt, plan).items():
                 sure[key] += values
