@@ -71,7 +71,7 @@ def conductor(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         shown_of(shown, order, shown_seed),
         rounds,
-        _studied(checkpoint),
+        _studied(about, checkpoint),
     )
     return as_solver(system, pool, seat(checkpoint))
 
@@ -93,7 +93,7 @@ def conductor_served(
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
-    known = _studied(checkpoint)
+    known = _studied(about, checkpoint)
     return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds, known), pool)
 
 
@@ -143,9 +143,9 @@ def _about(checkpoint: str) -> About:
     return read_about(folder_of(checkpoint))
 
 
-def _studied(checkpoint: str) -> frozenset[str]:
+def _studied(about: About, checkpoint: str) -> frozenset[str]:
     """Return the ids of the exam's questions whose verdicts taught a checkpoint, or picked it."""
-    if _about(checkpoint).role != "study":
+    if about.role != "study":
         return frozenset()
     study = read_study(folder_of(checkpoint))
     return frozenset((*study.taught, *study.validated))
