@@ -4,9 +4,10 @@
 
 Parts: `fixed` (all seeds of all trainings beside the whole field, on the pool that they conducted),
 `changed` (that pool in another order and with workers left out), `regimes` (pools on which
-orchestration should not win, a conductor trained on each), `drawn` (pools from the declared prior,
-by the adaptive checkpoint and, with --train-drawn, by one trained on each). Each ends in a table of
-targets; leads.md holds all pools. A dry test: --split validation --limit 2 --parts changed.
+orchestration should not win, a conductor of either reward trained on each), `drawn` (pools from the
+declared prior, by the adaptive checkpoint and, with --train-drawn, by one trained on each). Each
+ends in a table of targets; leads.md holds all pools. A dry test: --split validation --limit 2
+--parts changed.
 """
 
 import argparse
@@ -36,7 +37,7 @@ FIELD = (
 BESIDE = ("single", "best-single", "moa-lite", "oracle")
 TRAINED = ("practice-cpu", "practice-cpu-cost-aware", "practice-cpu-adaptive",
            "practice-cpu-recursive")  # fmt: skip
-ADAPTIVE = "practice-cpu-adaptive"
+FIXED, CHEAP, ADAPTIVE, _ = TRAINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,14 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-def trained_on(pool: str, given: argparse.Namespace) -> str:
+def trained_on(pool: str, given: argparse.Namespace, config: str = FIXED) -> str:
     """Train a conductor on a pool, or resume or skip that; return its system."""
-    folder = given.out / "training" / f"{Path(pool).stem}-seed-0"
+    folder = given.out / "training" / f"{Path(pool).stem}{config.removeprefix(FIXED)}-seed-0"
     if not (folder / "last" / "podium.json").is_file():
         again = ["--resume"] if (folder / "manifest.json").is_file() else []
         sets = [f"pool.name={pool}", f"grpo.max_steps={given.steps}"]
         words = [word for one in sets for word in ("--set", one)]
-        podium("train", "practice-cpu", "--out", f"{folder}", "--seed", "0", *words, *again)
+        podium("train", config, "--out", f"{folder}", "--seed", "0", *words, *again)
     return f"conductor@{folder / 'best'}"
 
 
@@ -101,10 +102,12 @@ def sittings(part: str, given: argparse.Namespace) -> list[Sitting]:
         every = [one for config in TRAINED for one in seeds(runs, config)]
         return [Sitting("fixed", POOL, (*every, "conductor-untrained", *FIELD))]
     if part == "changed":
-        both = (*adaptive, *seeds(runs, "practice-cpu"), *BESIDE)
+        both = (*adaptive, *seeds(runs, FIXED), *BESIDE)
         return [Sitting(f"changed-{one.stem}", f"{one}", both) for one in changed_pools(pools)]
     if part == "regimes":
-        return [Sitting(one, one, (trained_on(one, given), *BESIDE)) for one in REGIMES]
+        both = FIXED, CHEAP
+        own = {one: [trained_on(one, given, reward) for reward in both] for one in REGIMES}
+        return [Sitting(one, one, (*own[one], *BESIDE)) for one in REGIMES]
     found: list[Sitting] = []
     for seed in DRAWN:
         pool = f"drawn-{seed}"
