@@ -101,7 +101,7 @@ def _one(result: Judged) -> str:
 def _seeds(who: Contestant) -> list[tuple[str, ...]]:
     """Return a line for each seed, so that no choice among them is hidden."""
     return [
-        (seed, *map(percent, means.values()), percent(fmean(means.values())))
+        (seed, *map(percent, means.values()), percent(round(fmean(means.values()), 9)))
         for seed, means in who.seeds.items()
     ]
 

@@ -124,12 +124,16 @@ def test_the_command_writes_the_table_from_logs_alone(
     said = capsys.readouterr().out
     assert "## `conductor@tiny`" in said
     assert "3 seeds, 6 questions: 83.3 [" in said
-    assert "| seed | numbers | mean |\n| --- | --- | --- |\n| 0 | 66.7 | 66.7 |\n| 1 | 83.3 |" in said
+    assert (
+        "| seed | numbers | mean |\n| --- | --- | --- |\n| 0 | 66.7 | 66.7 |\n| 1 | 83.3 |" in said
+    )
     folder = tmp_path / "logs" / "report"
     first = (folder / "targets.md").read_bytes(), (folder / "targets.json").read_bytes()
     (found,) = json.loads(first[1])["trained"]
     assert found["mean"]["seeds"] == 3
-    assert [sum(one.values()) for one in found["seeds"].values()] == pytest.approx([4 / 6, 5 / 6, 1])
+    assert [sum(one.values()) for one in found["seeds"].values()] == pytest.approx(
+        [4 / 6, 5 / 6, 1]
+    )
     assert main(["report", str(tmp_path / "logs"), "--targets"]) == 0
     assert first == ((folder / "targets.md").read_bytes(), (folder / "targets.json").read_bytes())
 
