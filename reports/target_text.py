@@ -89,7 +89,7 @@ def _one(result: Judged) -> str:
     suites = ", ".join(f"{name} {_sure(one)}" for name, one in result.suites.items())
     parts = [f"{said}.", f"By suite: {suites}."]
     if len(who.members) > 1:
-        parts.append(_table(("seed", *result.suites, "mean"), _seeds(who)))
+        parts.append(_table(("seed", *result.suites, "mean"), _seeds(result)))
     goals = _table(("target", "wanted", "found", "verdict", "missed by"), _goals(result.targets))
     others = sorted(result.against, key=lambda one: one.found.mean)
     beside = _table(
@@ -98,11 +98,15 @@ def _one(result: Judged) -> str:
     return "\n\n".join([*parts, goals, beside])
 
 
-def _seeds(who: Contestant) -> list[tuple[str, ...]]:
+def _seeds(result: Judged) -> list[tuple[str, ...]]:
     """Return a line for each seed, so that no choice among them is hidden."""
     return [
-        (seed, *map(percent, means.values()), percent(round(fmean(means.values()), 9)))
-        for seed, means in who.seeds.items()
+        (
+            seed,
+            *(percent(means[suite]) for suite in result.suites),
+            percent(round(fmean(means.values()), 9)),
+        )
+        for seed, means in result.who.seeds.items()
     ]
 
 

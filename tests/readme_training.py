@@ -4,6 +4,7 @@ benchmarks/show_training.py writes it with --write; test_results.py compares. No
 conductor/results is made (benchmarks/show_training.py).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,14 +16,15 @@ RESULTS = ROOT / "conductor" / "results"
 START, END = "<!-- training:start -->\n", "<!-- training:end -->"
 SHOWN = (
     "conductor@practice-cpu-cost-aware", "conductor@practice-cpu",
-    "conductor@practice-cpu-adaptive", "conductor-untrained", "oracle", "template-router", "best-of-n", "best-single",
-    "router-logistic", "moa-lite", "conductor@practice-cpu-recursive",
+    "conductor@practice-cpu-adaptive", "conductor-untrained", "oracle", "template-router",
+    "best-of-n", "best-single", "router-logistic", "moa-lite", "conductor@practice-cpu-recursive",
 )  # fmt: skip
 COSTS = ("worker calls", "worker tokens out", "all tokens", "USD/query")
 PLAIN, CHEAP, ADAPTIVE = SHOWN[1], SHOWN[0], SHOWN[2]
 TEMPLATE = "not inferior to template-router"
 REACH = 60
 """Percent of the way to the oracle that is asked of an adaptive conductor on a changed pool."""
+CHANGED = "changed-rehearsal-"
 Row = Mapping[str, str]
 
 
@@ -39,11 +41,11 @@ def main_rows(fixed: str) -> str:
     """Return the table's main rows, best first, with each seed of what has several."""
     found = {row["system"]: row for row in rows(fixed.partition("\n## ")[0])}
     shown = [
-        (system, row["mean"], " / ".join(_seeds(fixed, named(system))), *(row[x] for x in COSTS))
+        (system, *_right(fixed, row), *(row[x] for x in COSTS))
         for system, row in found.items()
         if named(system) in SHOWN
     ]
-    return table(("system", "right, %", "each seed", *COSTS), shown)
+    return table(("system", "right, %", "seed by seed", *COSTS), shown)
 
 
 def named(cell: str) -> str:
@@ -71,6 +73,13 @@ def _seeds(fixed: str, name: str) -> list[str]:
     return [row["mean"] for one in _tables(section(fixed, name)) for row in one if "seed" in row]
 
 
+def _right(fixed: str, row: Row) -> tuple[str, str]:
+    """Return a mean with its interval, where it has one, and each seed's mean."""
+    name = named(row["system"])
+    found = re.search(r" (\[.+?\])", section(fixed, name))
+    return f"{row['mean']} {found[1] if found else ''}".rstrip(), " / ".join(_seeds(fixed, name))
+
+
 def _template(fixed: str) -> str:
     """Say how each training stands beside the best rule by hand."""
     said: list[str] = []
@@ -79,7 +88,8 @@ def _template(fixed: str) -> str:
             if row.get("target") == TEMPLATE:
                 said.append(f"`{name}` {row['found']} ({row['verdict']})")
     return (
-        "- Not inferior to `template-router`, a rule by hand (interval above -2.0 points): "
+        "- Not inferior to `template-router`, which picks among written plans (interval above -2.0 "
+        "points): "
         f"{', '.join(said)}."
     )
 
@@ -88,11 +98,12 @@ def _changed(leads: Sequence[Row]) -> str:
     """Say how far each training goes where workers are in another order or left out."""
     said: list[str] = []
     for name in (ADAPTIVE, PLAIN):
-        cells = [row["of the oracle's lead"] for row in leads
-                 if row["conductor"] == name and row["pool"].startswith("changed-")]  # fmt: skip
-        shares = [int(cell.removesuffix(" %")) for cell in cells if cell != "-"]
+        found = {row["pool"].removeprefix(CHANGED): row["of the oracle's lead"] for row in leads
+                 if row["conductor"] == name and row["pool"].startswith(CHANGED)}  # fmt: skip
+        shares = [int(cell.removesuffix(" %")) for cell in found.values() if cell != "-"]
         far = sum(share >= REACH for share in shares)
-        said.append(f"`{name}` on {far} of {len(cells)} ({', '.join(cells)})")
+        each = ", ".join(f"{pool} {share}" for pool, share in found.items())
+        said.append(f"`{name}` on {far} of {len(found)} ({each})")
     return (
         f"- Workers in another order or left out: at least {REACH} % of the way from the best "
         f"single worker to the oracle is reached by {'; by '.join(said)}."

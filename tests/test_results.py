@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from benchmarks.reproduce import RELEASED
 from benchmarks.show_training import TITLES, pools, show
-from readme_training import README, RESULTS, block, named, parted, rows
+from readme_training import README, RESULTS, block, named, parted, rows, section
 from reported import EXAM, right_up_to
 from runs import Crew, sit
 from training_page import found_seeds, learnt, training_page
@@ -58,9 +58,18 @@ def of(config: str) -> list:
 @pytest.mark.parametrize("config", CONFIGS)
 def test_the_exam_of_every_released_seed_is_published(config: str) -> None:
     fixed = (RESULTS / "fixed.md").read_text()
-    said = fixed.partition(f"\n## `conductor@{config}`\n")[2].partition("\n## ")[0]
+    said = section(fixed, f"conductor@{config}")
     (found,) = (part for part in said.split("\n\n") if part.startswith("| seed |"))
-    assert [row["seed"] for row in rows(found)] == [str(one.seed) for one in seeds(config)]
+    each = rows(found)
+    assert [row["seed"] for row in each] == [str(one.seed) for one in seeds(config)]
+    (line,) = (
+        one
+        for one in rows(fixed.partition("\n## ")[0])
+        if named(one["system"]) == f"conductor@{config}"
+    )
+    for name in ("practice-choice", "practice-code", "mean"):
+        mean = sum(float(row[name]) for row in each) / len(each)
+        assert mean == pytest.approx(float(line[name]), abs=0.11)
 
 
 def run_of(config: str, seed: int, runs: Path) -> Path:

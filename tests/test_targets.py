@@ -13,6 +13,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.sittings import read_sittings
 from reports.contest import Contest, Contestant, Costs, Kind, contest
+from reports.target_text import as_markdown
 from reports.targets import Judged, Target, judged
 
 SUITES = ("a", "b")
@@ -76,6 +77,17 @@ def test_what_the_logs_cannot_say_is_unknown() -> None:
     assert found["superior to every single worker"].reached
     assert found["not inferior to template-router"].reached is None
     assert found["worker calls beside moa-lite"].reached is None
+
+
+def test_each_seed_stands_under_its_suites_in_whatever_order_they_were_sat() -> None:
+    halves = {"b": np.array([1.0, 1.0]), "a": np.array([0.0, 0.5])}
+    scores = {suite: {f"q{at:02}": values for at in range(40)} for suite, values in halves.items()}
+    members = ("conductor@x-seed-0/best", "conductor@x-seed-1/best")
+    who = Contestant("conductor@x", "trained", members, scores, Costs(1, 1, 1, 1), 0)
+    found = Contest(SUITES, (who, *FIELD), "eval", "toy", "rehearsal")
+    text = as_markdown(found, judged(found))
+    heads = "| seed | a | b | mean |\n| --- | --- | --- | --- |\n"
+    assert f"{heads}| 0 | 0.0 | 100.0 | 50.0 |\n| 1 | 50.0 | 100.0 | 75.0 |\n" in text
 
 
 def test_a_bound_and_another_training_dominate_nobody() -> None:

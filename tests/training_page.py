@@ -31,19 +31,21 @@ Rehearsal workers; dollars are of a made-up price book. Made by `tests/benchmark
 
 ## Each seed
 
-Right is greedy, on held-out questions (equally many of each exam). A star marks the released seed,
+Right is greedy, on held-out questions (equally many of each exam); an adaptive training is shown a
+part of the workers there too, so its figures are for smaller pools. A star marks the released seed,
 the median by validation. Best is the highest of all validations and so optimistic; what picked
 nothing is the `eval` split, in [fixed.md](fixed.md). Minutes are those of all steps and validations
 beside other work on two cores, without the warm start; processor minutes are those of the whole
-process. Calls and dollars are the training ledger's: a call that was paid once is not made again.
-Steps a plan: mean of the last {late} steps."""
+process. Seconds a step: the whole, and of it writing plans, workers and grades, update. Calls and
+dollars are the training ledger's: a call that was paid once is not made again. Steps a plan: mean
+of the last {late} steps."""
 
 PLANNED = """\
 ## Whom it asks, exam by exam
 
 The plans of each training's last {late} steps, sampled: steps a plan, and each worker's share of
-the steps in percent. An adaptive training is shown a part of the workers, in an order of its own,
-each time."""
+the steps in percent. An adaptive training is shown 2 to all of the workers, in an order of its own,
+for each question."""
 
 SAID = """\
 ## What it asks them
@@ -106,7 +108,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 # --- each seed --------------------------------------------------------------------------------
 
 LEARNT = ("training", "seed", "right at the start", "best at step", "right at best",
-          "right at the end", "steps", "minutes")  # fmt: skip
+          "right at the end", "steps", "minutes", "seconds a step")  # fmt: skip
 PAID = ("processor minutes", "calls paid", "USD", "steps a plan")
 
 
@@ -133,7 +135,16 @@ def learnt(one: Seed) -> tuple[str, ...]:
         percent(last[1]),
         str(lines[-1]["step"]),
         f"{seconds / 60:.1f}",
+        _step_seconds(lines),
     )
+
+
+def _step_seconds(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return a step's mean seconds, and its parts'."""
+    names = "seconds", "generation_seconds", "reward_seconds", "update_seconds"
+    steps = [line for line in lines if all(name in line for name in names)]
+    whole, *parts = (fmean(line[name] for line in steps) for name in names)
+    return f"{whole:.1f} ({' + '.join(f'{part:.1f}' for part in parts)})"
 
 
 def _paid(one: Seed) -> tuple[str, ...]:
