@@ -18,9 +18,10 @@ from conductor.training.folder import MANIFEST, METRICS, PLANS, read_lines
 from conductor.training.wording import Wording
 from harness.errors import UserError
 from harness.ledger.journal import read_lines as journal_lines
-from reports.ablation_rows import CPU
 from reports.render import UNKNOWN, count, percent, usd
 
+CPU = "cpu.jsonl"
+"""Beside a training's metrics: lines with `cpu_s`, the processor's seconds."""
 LATE = 20
 """Steps at the end of a training whose plans are looked at."""
 

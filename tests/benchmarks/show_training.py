@@ -39,7 +39,8 @@ ORDER = ("fixed", "changed-", "rehearsal-", "drawn-")
 INDEX = """\
 # What training gave [rehearsal]
 
-Made from logs alone, by `tests/benchmarks/show_training.py`; do not edit.
+Made from logs alone; do not edit. `make reproduce` trains, `tests/benchmarks/final_evaluation.py`
+evaluates, `make results ARGS="--runs training --evaluations evaluation --write"` writes these pages.
 
 ![Share right on held-out questions, step by step, a panel per training](learning.png)
 
