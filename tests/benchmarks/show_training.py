@@ -39,8 +39,9 @@ ORDER = ("fixed", "changed-", "rehearsal-", "drawn-")
 INDEX = """\
 # What training gave [rehearsal]
 
-Made from logs alone; do not edit. `make reproduce` trains, `tests/benchmarks/final_evaluation.py`
-evaluates, `make results ARGS="--runs training --evaluations evaluation --write"` writes these pages.
+Made from logs alone; do not edit. `make reproduce` trains,
+`python tests/benchmarks/final_evaluation.py` evaluates, and
+`make results ARGS="--runs training --evaluations evaluation --write"` writes these pages.
 
 ![Share right on held-out questions, step by step, a panel per training](learning.png)
 
