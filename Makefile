@@ -90,6 +90,10 @@ reproduce: $(INSTALLED_DEV) ## Train the released checkpoints again: SEEDS="0 1 
 	$(BIN)/python -m pip install -qq --disable-pip-version-check '.[train]'
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/reproduce.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(CONFIGS),--configs $(CONFIGS)) $(ARGS)
 
+.PHONY: results
+results: $(INSTALLED_DEV) ## Show what training gave, from logs alone: ARGS="--runs training --evaluations evaluation --write"
+	PYTHONPATH=.:tests $(BIN)/python tests/benchmarks/show_training.py $(ARGS)
+
 .PHONY: trainers
 trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own releases (downloads 1.7 GB)
 	PODIUM_TRAINERS=1 $(BIN)/python -m pytest tests/test_trainers.py $(ARGS)

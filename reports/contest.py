@@ -66,6 +66,15 @@ class Contestant:
         """Mean over suites, each of the same weight."""
         return float(np.mean(list(self.means.values())))
 
+    @cached_property
+    def seeds(self) -> Mapping[str, Mapping[str, float]]:
+        """Seed (a member's name where it has none) -> suite -> mean over its questions."""
+        rows = {name: np.stack(list(one.values())) for name, one in self.scores.items()}
+        return {
+            seed_of(member): {name: float(one[:, at].mean()) for name, one in rows.items()}
+            for at, member in enumerate(self.members)
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Contest:
@@ -147,6 +156,16 @@ def _family(system: str) -> str:
         return system
     rest = (found["rest"] or "").removesuffix("/best").replace("/", " ").strip()
     return f"{name}@{found['family'].rpartition('/')[2]}" + (f" ({rest})" if rest else "")
+
+
+def seed_of(system: str) -> str:
+    """Return the seed that a checkpoint's folder names, else the system's name.
+
+    >>> seed_of("conductor@runs/practice-cpu-seed-1/best")
+    '1'
+    """
+    found = SEEDED.fullmatch(system.partition("@")[2])
+    return found["seed"] if found else system
 
 
 def _seed(system: str) -> tuple[str, int]:

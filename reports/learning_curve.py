@@ -1,7 +1,7 @@
 """Learning curves of one or several trainings, from their metrics.jsonl: reads files only."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,28 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
     right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
     left.legend(fontsize="small")
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
+    """Draw validation over steps, a panel per training and a line per run; its start is ringed.
+
+    UserError where a folder is no run.
+    """
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(figsize=(3.2 * len(panels), 3.2), layout="constrained")
+    every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    for axes, (title, folders) in zip(every[0], panels.items(), strict=True):
+        for folder in folders:
+            steps, right = points(read_run(folder), "validation")
+            (line,) = axes.plot(steps, right, marker=".", label=folder.name)
+            axes.plot(steps[:1], right[:1], marker="o", markersize=9, fillstyle="none",
+                      color=line.get_color())  # fmt: skip
+        axes.set(title=title, xlabel="step", ylim=(0, 1))
+        axes.legend(fontsize="small", loc="lower right")
+    every[0][0].set_ylabel("right, held-out, greedy (ring: start)")
     figure.savefig(path, dpi=150)
     return path
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 
 from harness.errors import UserError
 from harness.plural import counted
@@ -86,12 +87,27 @@ def _one(result: Judged) -> str:
     if who.ungraded:
         said += f"; {counted(who.ungraded, 'question')} without a grade of every seed"
     suites = ", ".join(f"{name} {_sure(one)}" for name, one in result.suites.items())
+    parts = [f"{said}.", f"By suite: {suites}."]
+    if len(who.members) > 1:
+        parts.append(_table(("seed", *result.suites, "mean"), _seeds(result)))
     goals = _table(("target", "wanted", "found", "verdict", "missed by"), _goals(result.targets))
     others = sorted(result.against, key=lambda one: one.found.mean)
     beside = _table(
         ("less", "kind", "difference", "bootstrap", "questions"), [*map(_beside, others)]
     )
-    return f"{said}.\n\nBy suite: {suites}.\n\n{goals}\n\n{beside}"
+    return "\n\n".join([*parts, goals, beside])
+
+
+def _seeds(result: Judged) -> list[tuple[str, ...]]:
+    """Return a line for each seed, so that no choice among them is hidden."""
+    return [
+        (
+            seed,
+            *(percent(means[suite]) for suite in result.suites),
+            percent(round(fmean(means.values()), 9)),
+        )
+        for seed, means in result.who.seeds.items()
+    ]
 
 
 def _goals(targets: Sequence[Target]) -> list[tuple[str, ...]]:
@@ -141,6 +157,7 @@ def as_json(found: Contest, results: Sequence[Judged]) -> str:
             "mean": asdict(one.mean),
             "bootstrap": one.bootstrap,
             "suites": {name: asdict(each) for name, each in one.suites.items()},
+            "seeds": one.who.seeds,
             "targets": [asdict(target) for target in one.targets],
             "reach": [asdict(each) for each in one.reach],
             "against": [asdict(each) for each in one.against],

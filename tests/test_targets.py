@@ -13,6 +13,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.sittings import read_sittings
 from reports.contest import Contest, Contestant, Costs, Kind, contest
+from reports.target_text import as_markdown
 from reports.targets import Judged, Target, judged
 
 SUITES = ("a", "b")
@@ -78,6 +79,17 @@ def test_what_the_logs_cannot_say_is_unknown() -> None:
     assert found["worker calls beside moa-lite"].reached is None
 
 
+def test_each_seed_stands_under_its_suites_in_whatever_order_they_were_sat() -> None:
+    halves = {"b": np.array([1.0, 1.0]), "a": np.array([0.0, 0.5])}
+    scores = {suite: {f"q{at:02}": values for at in range(40)} for suite, values in halves.items()}
+    members = ("conductor@x-seed-0/best", "conductor@x-seed-1/best")
+    who = Contestant("conductor@x", "trained", members, scores, Costs(1, 1, 1, 1), 0)
+    found = Contest(SUITES, (who, *FIELD), "eval", "toy", "rehearsal")
+    text = as_markdown(found, judged(found))
+    heads = "| seed | a | b | mean |\n| --- | --- | --- | --- |\n"
+    assert f"{heads}| 0 | 0.0 | 100.0 | 50.0 |\n| 1 | 50.0 | 100.0 | 75.0 |\n" in text
+
+
 def test_a_bound_and_another_training_dominate_nobody() -> None:
     best = result(
         made("conductor", "trained", 0.5),
@@ -124,9 +136,16 @@ def test_the_command_writes_the_table_from_logs_alone(
     said = capsys.readouterr().out
     assert "## `conductor@tiny`" in said
     assert "3 seeds, 6 questions: 83.3 [" in said
+    assert (
+        "| seed | numbers | mean |\n| --- | --- | --- |\n| 0 | 66.7 | 66.7 |\n| 1 | 83.3 |" in said
+    )
     folder = tmp_path / "logs" / "report"
     first = (folder / "targets.md").read_bytes(), (folder / "targets.json").read_bytes()
-    assert json.loads(first[1])["trained"][0]["mean"]["seeds"] == 3
+    (found,) = json.loads(first[1])["trained"]
+    assert found["mean"]["seeds"] == 3
+    assert [sum(one.values()) for one in found["seeds"].values()] == pytest.approx(
+        [4 / 6, 5 / 6, 1]
+    )
     assert main(["report", str(tmp_path / "logs"), "--targets"]) == 0
     assert first == ((folder / "targets.md").read_bytes(), (folder / "targets.json").read_bytes())
 

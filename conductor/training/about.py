@@ -148,12 +148,16 @@ def _validation(training: Training, found: Mapping[str, Any] | None) -> str:
 
 
 def _said(training: Training) -> str:
-    """Return how far the subtasks of the plans that were sampled so far are its own."""
     if not training.publishable:
         return "Not kept: its questions may not be published."
-    if not (training.request.out / PLANS).is_file():
+    return said_text(training.request.out)
+
+
+def said_text(run: Path) -> str:
+    """Return how far the subtasks of the plans that a run has sampled so far are its own."""
+    if not (run / PLANS).is_file():
         return "Nothing was sampled yet."
-    found = wording(said_in_training(training.request.out))
+    found = wording(said_in_training(run))
     told = "" if found.leaked is None else f" {found.leaked:.1%} of the plans hold the answer."
     return (
         f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "

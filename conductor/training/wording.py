@@ -9,7 +9,7 @@ Not here: the table (reports/ablation_table.py), the model card (about.py).
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -23,7 +23,7 @@ from harness.ledger.attempts import entries, verdict
 from harness.ledger.plans import workflow_of
 from harness.records import PODIUM, Question
 from harness.rewards.leaks import leaks
-from harness.sittings import read_sittings
+from harness.sittings import Sitting, read_sittings
 from harness.workflow import Malformed, Workflow
 
 GRAMMAR = frozenset(
@@ -123,7 +123,11 @@ def said_in_training(folder: Path) -> list[Said]:
 
 def said_in_logs(folder: Path) -> list[Said]:
     """Return the plans of an evaluation's logs; those that are withheld have no words."""
-    sittings, _ = read_sittings([folder])
+    return said_by(read_sittings([folder])[0])
+
+
+def said_by(sittings: Iterable[Sitting]) -> list[Said]:
+    """Return the plans of some sittings of an evaluation."""
     return [plan for sitting in sittings for plan in _of_logs(sitting.paths)]
 
 

@@ -1,0 +1,149 @@
+"""Show what training gave, from released logs and finished evaluations; nothing is run.
+
+    PYTHONPATH=.:tests python tests/benchmarks/show_training.py \
+        --runs training --evaluations evaluation --write
+
+`--evaluations` are folders that final_evaluation.py wrote. Of several, a page has the pool's
+systems of all of them, and of a system that sat twice the later folder's. What stands in --to is
+replaced as a whole. --write puts the main rows into the README, too.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.final_evaluation import leads
+from benchmarks.reproduce import RELEASED
+from readme_training import write_readme
+from training_page import Seed, found_seeds, training_page
+
+from conductor.training.wording import Wording, said_by, wording
+from harness.errors import UserError
+from harness.sittings import Sitting, read_sittings
+from reports.contest import contest, family, seed_of
+from reports.learning_curve import draw_panels
+from reports.target_text import as_json, as_markdown
+from reports.targets import judged
+
+TITLES = {
+    "practice-cpu": "published reward",
+    "practice-cpu-cost-aware": "cost-aware reward",
+    "practice-cpu-adaptive": "adaptive pools",
+    "practice-cpu-recursive": "recursive",
+}
+"""Config -> its panel's title; those that are released are shown."""
+ORDER = ("fixed", "changed-", "rehearsal-", "drawn-")
+INDEX = """\
+# What training gave [rehearsal]
+
+Made from logs alone; do not edit. `make reproduce` trains,
+`python tests/benchmarks/final_evaluation.py` evaluates, and
+`make results ARGS="--runs training --evaluations evaluation --write"` writes these pages.
+
+![Share right on held-out questions, step by step, a panel per training](learning.png)
+
+- [training.md](training.md): each seed's learning, bill, worker shares and steps, and what it asks
+- [leads.md](leads.md): the lead over the best single worker on every pool, losses included
+"""
+EACH = "- [{name}.md]({name}.md): the field and the targets on the pool `{pool}`, `{split}` split\n"
+
+
+def pools(folders: Sequence[Path]) -> dict[str, list[Sitting]]:
+    """Return page's name -> sittings of a pool, of a system that sat twice the later folder's.
+
+    A folder's name is the page's; of several of one pool the first one's.
+    """
+    names: dict[str, str] = {}
+    held: dict[str, dict[str, list[Sitting]]] = {}
+    for report in [one for folder in folders for one in sorted(folder.glob("logs/*/report"))]:
+        if not (report / "targets.json").is_file():
+            continue
+        sittings = [one for one in read_sittings([report.parent])[0] if one.facts.purpose == "eval"]
+        pool = sittings[0].facts.pool
+        groups: dict[str, list[Sitting]] = {}
+        for one in sittings:
+            groups.setdefault(family(one), []).append(one)
+        held.setdefault(names.setdefault(pool, report.parent.name), {}).update(groups)
+    if not held:
+        raise UserError("No finished evaluation is in these folders: name --out of theirs.")
+    pages = {name: [x for one in groups.values() for x in one] for name, groups in held.items()}
+    return dict(sorted(pages.items(), key=lambda pair: (_place(pair[0]), pair[0])))
+
+
+def _place(name: str) -> int:
+    found = [at for at, start in enumerate(ORDER) if name.startswith(start)]
+    return found[0] if found else len(ORDER)
+
+
+def write_pages(pages: dict[str, list[Sitting]], to: Path) -> None:
+    """Write each pool's table of targets, leads.md and the index."""
+    index, data = INDEX, dict[str, Path]()
+    with TemporaryDirectory() as scratch:
+        for name, sittings in pages.items():
+            found = contest(sittings)
+            results = judged(found)
+            (to / f"{name}.md").write_text(as_markdown(found, results))
+            data[name] = Path(scratch) / f"{name}.json"
+            data[name].write_text(as_json(found, results))
+            index += EACH.format(name=name, pool=found.pool, split=found.split)
+        (to / "leads.md").write_text(leads(data))
+    (to / "README.md").write_text(index)
+
+
+def said_in(sittings: Iterable[Sitting]) -> dict[tuple[str, str], Wording]:
+    """Return (config, seed) -> what its plans on the exams say."""
+    groups: dict[tuple[str, str], list[Sitting]] = {}
+    for one in sittings:
+        config = family(one).partition("@")[2]
+        if config in TITLES:
+            groups.setdefault((config, seed_of(one.facts.system)), []).append(one)
+    return {key: wording(said_by(group)) for key, group in groups.items()}
+
+
+def show(given: argparse.Namespace) -> None:
+    """Write all files beside their place, then put them there; UserError for a foreign folder."""
+    if given.to.exists() and not (given.to / "training.md").is_file():
+        raise UserError(f"{given.to} was not written by this command: name another --to.")
+    every = {
+        config: found_seeds(config, given.released / RELEASED[config], given.runs)
+        for config in TITLES
+        if (given.released / RELEASED[config] / "log").is_dir()
+    }
+    part = given.to.with_name(f"{given.to.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    pages = pools(given.evaluations)
+    write_pages(pages, part)
+    seeds: list[Seed] = [one for group in every.values() for one in group]
+    said = said_in(pages["fixed"]) if "fixed" in pages else {}
+    (part / "training.md").write_text(training_page(seeds, said))
+    panels = {TITLES[config]: [one.log for one in group] for config, group in every.items()}
+    draw_panels(panels, part / "learning.png")
+    shutil.rmtree(given.to, ignore_errors=True)
+    part.rename(given.to)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write the folder, and the README's block where that is asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=Path, help="folder of run folders: their ledgers and plans")
+    parser.add_argument("--evaluations", type=Path, nargs="+", default=[Path("evaluation")])
+    parser.add_argument("--released", type=Path, default=Path("conductor/released"))
+    parser.add_argument("--to", type=Path, default=Path("conductor/results"))
+    parser.add_argument("--write", action="store_true", help="rewrite the README's block, too")
+    given = parser.parse_args(words)
+    try:
+        show(given)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if given.write:
+        write_readme(given.to)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
