@@ -20,7 +20,7 @@ from conductor.checkpoint import FILE, RELEASED
 from conductor.embedded.weights import ADAPTERS
 from conductor.training.about import describe_checkpoint
 from conductor.training.checks import memory_said, refuse_unready_machine
-from conductor.training.first_rounds import with_later_rounds
+from conductor.training.first_rounds import Asked, with_later_rounds
 from conductor.training.folder import (
     BEST,
     LAST,
@@ -232,10 +232,9 @@ def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
     rows, held_out = training.rows(batches(config)["rows"]), training.validation_rows()
     if config.recursion:
         first = Validator(training, ready.rewards.validation, (), most)
-        write = partial(first.texts, model, tokenizer)
-        rows, held_out = with_later_rounds(
-            ready.rewards.answerer, training, write, (rows, held_out)
-        )
+        write = partial(first.texts, model.to(ready.args.device), tokenizer)
+        asked = Asked(ready.rewards.answerer, training, write, say)
+        rows, held_out = with_later_rounds(asked, (rows, held_out))
     validator = Validator(training, ready.rewards.validation, held_out, most)
     return Conducting(
         Stepping(training, ready.rewards, validator, say),
