@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
 from scripted import Heard, script
 
 from conductor.training.config import TrainingConfig, read_config

@@ -39,6 +39,11 @@ class FromScratch(Section):
     initializer_range: float = Field(default=0.08, gt=0)
     """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
     128 it leaves attention even for so long that a short warm start looks nothing up."""
+    tied: bool = True
+    """Whether the last layer reads the embedding backwards."""
+    embeddings: int | None = Field(default=None, gt=256)
+    """Rows of the embedding where they are more than the tokenizer has tokens: a model as large as
+    a published one, of which no tokenizer is at hand."""
     look_up: bool = False
     """Whether attention begins as a look-up by words (lookup_heads.py)."""
 

@@ -104,9 +104,7 @@ def _refuse_outage(found: FirstRounds, most: float) -> None:
         )
 
 
-async def _carried_out(
-    answerer: Planned, training: Training, texts: dict[Row, str]
-) -> FirstRounds:
+async def _carried_out(answerer: Planned, training: Training, texts: dict[Row, str]) -> FirstRounds:
     """Carry first plans out; those that are none, or that a worker failed, are counted."""
 
     async def one(row: Row, text: str) -> First | WorkerError | None:
