@@ -1,8 +1,8 @@
 """What a training would take, before it begins: memory, worker calls, dollars, hours.
 
 Calls are counted, memory and dollars computed from what the configuration says, and each figure
-says on what it rests. What nobody can know beforehand is called unknown. Not here: the arithmetic of
-memory (memory.py) and of hours (hours.py).
+says on what it rests. What nobody can know beforehand is called unknown. Not here: the arithmetic
+of memory (memory.py) and of hours (hours.py).
 """
 
 from collections.abc import Iterator, Sequence

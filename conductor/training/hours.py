@@ -98,7 +98,9 @@ def hours_text(training: Training, batch: Batch | None) -> str:
     config, steps = training.config, batches(training.config)["steps"]
     here = _seconds(training.request.out / METRICS)
     if here:
-        return f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
+        return (
+            f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
+        )
     if config.run.device == "cpu":
         return _measured(config, steps)
     shape = shape_of(config)
@@ -164,8 +166,8 @@ def _estimated(training: Training, batch: Batch, weights: float) -> str:
     on = ", ".join(f"{total:.3g} on {n} {assumed.card}" for n, total in hours)
     steps = min(assumed.steps, config.form.max_steps)
     workers = (
-        f"workers {worker_hours(work, config, numbers[0], assumed):.3g} h at {assumed.call_s:g} s a "
-        f"call, {steps} steps a plan, {config.reward.concurrency} plans at once"
+        f"workers {worker_hours(work, config, numbers[0], assumed):.3g} h at {assumed.call_s:g} s "
+        f"a call, {steps} steps a plan, {config.reward.concurrency} plans at once"
         if work.taught
         else "workers that take no time"
     )

@@ -1,12 +1,13 @@
 """How much memory a training needs on each device: arithmetic on a model's shape, nothing measured.
 
 Bytes per weight that is trained, with Adam: on a CPU 16 (float32 weights, gradients, two moments).
-Whole on a GPU 18, for bf16 computes with copies of float32 weights (settings.py), and 22 on several,
-where torch's DDP holds gradients a second time, in its buckets. Divided by DeepSpeed ZeRO-3, 2 (bf16
-weights) + 2 (gradients) + 12 (float32 weights and two moments), all over the number of devices
-(ZeRO, arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer and hidden unit in 16
-bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without its attention term,
-for attention is fused). Shapes of hub models are those of their published config.json.
+Whole on a GPU 18, for bf16 computes with copies of float32 weights (settings.py), and 22 on
+several, where torch's DDP holds gradients a second time, in its buckets. Divided by DeepSpeed
+ZeRO-3, 2 (bf16 weights) + 2 (gradients) + 12 (float32 weights and two moments), all over the number
+of devices (ZeRO, arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer and hidden
+unit in 16 bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without its
+attention term, for attention is fused). Shapes of hub models are those of their published
+config.json.
 """
 
 import json

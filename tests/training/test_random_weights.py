@@ -9,7 +9,7 @@ from tiny_training import lines, trained_here
 from conductor.training.config import CONFIGS
 from conductor.training.memory import PUBLISHED, shape_of
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 

@@ -10,7 +10,7 @@ from tiny_training import finished, lines, refused_here, tiny_config, together, 
 from harness.ledger.spending import spent
 from harness.prices import read_book
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
@@ -82,7 +82,7 @@ def test_two_processes_make_first_plans_once_and_hold_one_limit_of_dollars(
     kept = json.loads((out / "first_rounds.json").read_text())
     n = len(kept["kept"])
     assert said.count(f"First plans: {n} of {n + len(kept['unread'])} have a later round") == 1
-    assert 0 < n
+    assert n > 0
     assert 5 <= lines(out)[0]["validation"]["questions"] <= 10  # an odd number, over two
     assert "--resume goes on" in said
     assert lines(out)[-1]["step"] < 9
