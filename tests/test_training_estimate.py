@@ -134,6 +134,13 @@ def test_hours_on_a_gpu_follow_from_tokens_and_calls(training: Training) -> None
     assert "1% in writing by transformers" in said
 
 
+def test_a_model_that_one_card_does_not_hold_is_told_for_two_and_more() -> None:
+    said = hours_text(made(read_config("paper-7b-random")), BATCH)
+    assert said.split(" ", 1)[1].startswith("on 2 H100, ")
+    assert "10% in writing by vLLM" in said
+    assert said.endswith("workers that take no time")
+
+
 def test_hours_of_a_practice_training_are_those_of_the_released_runs() -> None:
     said = hours_text(made(read_config("practice-cpu")), None)
     assert "measured on the released runs of this configuration (3 seeds" in said

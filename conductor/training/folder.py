@@ -3,6 +3,7 @@
     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
     metrics.jsonl     one JSON object per step; with `validation` where one was made
     plans.jsonl       what was planned; texts only where every suite's may be published
+    first_rounds.json where a recursive training goes on from (kept_rounds.py)
     start/            the model and tokenizer before the first reward
     checkpoints/      TRL's, with optimiser, scheduler and random states
     best/  last/      the best by validation, and the newest

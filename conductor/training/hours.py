@@ -21,6 +21,9 @@ from conductor.training.together import at_once
 
 HOUR_S = 3600.0
 
+WHOLE = 18
+"""Bytes that a trained weight takes on one GPU (memory.py)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
@@ -29,6 +32,8 @@ class Assumed:
     card: str = "H100"
     flops: float = 989e12
     """Operations a second in bf16, without sparsity: its data sheet."""
+    memory: float = 80e9
+    """Bytes of a card: a model that does not fit on one is told for two and more."""
     updating: float = 0.30
     """Share of that in updates."""
     by_vllm: float = 0.10
@@ -161,7 +166,8 @@ def _estimated(training: Training, batch: Batch, weights: float) -> str:
     work, vllm = work_of(training, batch, assumed), bool(config.grpo.get("use_vllm"))
     writing = assumed.by_vllm if vllm else assumed.by_transformers
     card = gpu_hours(work, weights, writing, assumed)
-    numbers = (world_size(),) if world_size() > 1 else (1, 2, 8)
+    whole = config.lora is not None or WHOLE * weights < assumed.memory
+    numbers = (world_size(),) if world_size() > 1 else ((1, 2, 8) if whole else (2, 8))
     hours = [(n, card / n + worker_hours(work, config, n, assumed)) for n in numbers]
     on = ", ".join(f"{total:.3g} on {n} {assumed.card}" for n, total in hours)
     steps = min(assumed.steps, config.form.max_steps)

@@ -1,4 +1,4 @@
-"""What a training is not resumed with, through the command: one sentence says what changed."""
+"""What a training is not begun or resumed with, through the command: one sentence says why."""
 
 from pathlib import Path
 
@@ -49,3 +49,13 @@ def test_a_pool_file_whose_cards_were_edited_is_named_with_the_way_out(begun: Pa
 def test_a_pool_file_that_was_edited_elsewhere_is_named_too(begun: Path) -> None:
     said = edited(begun, "max_tokens = 2048", "max_tokens = 1024")
     assert "another pool 'mine', whose file was edited since: put the file back, or" in said
+
+
+def test_a_warm_start_under_zero_3_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    monkeypatch.setenv("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3")
+    said = refused_here(tiny_config(tmp_path), tmp_path / "run")
+    assert "make it in one process first, which leaves it in OUT/start" in said
+    assert not (tmp_path / "run").exists()
