@@ -116,6 +116,15 @@ def test_later_rounds_are_refused_where_the_model_is_divided(
         refuse_divided(read_config("paper-7b", settings))
 
 
+def test_adapters_are_refused_where_nobody_could_merge_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuse_divided(read_config("small-gpu"))
+    sharded(monkeypatch, "3")
+    with pytest.raises(UserError, match=r"adapters are merged .* launch it with ddp.yaml"):
+        refuse_divided(read_config("small-gpu"))
+
+
 def test_weights_that_are_trained_are_float32_unless_somebody_keeps_such(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

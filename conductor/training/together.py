@@ -102,7 +102,7 @@ def _stage(said: Any) -> str:
 
 
 def refuse_divided(config: TrainingConfig) -> None:
-    """Raise UserError for what runs a model before its weights are put together again."""
+    """Raise UserError for what needs a whole model in one process."""
     how = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(divided(config))
     if how and config.warm_start.kind != "none":
         raise UserError(
@@ -116,4 +116,10 @@ def refuse_divided(config: TrainingConfig) -> None:
             f"where {how} divides the model: warm it up in one process first, then set model.path "
             "to what it left in OUT/start and warm_start.kind=none, and launch it with ddp.yaml, "
             "where every GPU has a whole model."
+        )
+    if divided(config) == "zero3" and config.lora:
+        raise UserError(
+            "[lora] adapters are merged when training ends, by one process, which cannot load a "
+            "model that DeepSpeed ZeRO-3 divides: launch it with ddp.yaml; `podium train CONFIG "
+            "--dry-run` says what adapters need on each GPU."
         )
