@@ -12,5 +12,5 @@ def needed(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise UserError(
-            f"{module.partition('.')[0]} is not installed ({error}): pip install 'podium[{extra}]'."
+            f"{module.partition('.')[0]} is not installed ({error}): pip install '.[{extra}]'."
         ) from None

@@ -22,13 +22,14 @@ class Rates:
 
     at_once: int | None = None
     """Calls of all workers in flight in one event loop, so per process."""
-    per_minute: int | None = None
-    """Calls of one worker that are begun in a minute, evenly spread; per process."""
+    per_minute: float | None = None
+    """Calls of one worker that are begun in a minute, evenly spread; per process, so that a
+    process of many may have less than one."""
 
     def __post_init__(self) -> None:
         for name, limit in (("calls at once", self.at_once), ("per minute", self.per_minute)):
-            if limit is not None and limit < 1:
-                raise UserError(f"A limit of {limit} {name} asks nobody: it must be at least 1.")
+            if limit is not None and limit <= 0:
+                raise UserError(f"A limit of {limit} {name} asks nobody: it must be above 0.")
 
     def slowest_s(self, calls: int) -> float:
         """Return the seconds that so many calls of one worker may wait for their turn."""

@@ -62,6 +62,8 @@ class PlanSettings:
     others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
     rank: int = 0
     """Which process of a training this is."""
+    processes: int = 1
+    """How many there are: each may spend an equal part of what is left of `max_usd`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ class Planned:
         limited = settings.max_usd is not None and folder is not None
         before = standing(folder, book) if limited and folder else Standing()
         self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
+        self.before = self._spend.gone
+        """What was spent when this process began, by all of them."""
+        if settings.max_usd is not None and settings.processes > 1:
+            self.allow((settings.max_usd - self.before) / settings.processes)
         self._journal = TaskJournal(folder, _head(spec, book)) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
@@ -112,8 +118,12 @@ class Planned:
 
     @property
     def usd(self) -> Decimal:
-        """What has been spent, earlier sittings in the same folder included."""
+        """What this process has spent, with all of earlier sittings in the same folder."""
         return self._spend.gone
+
+    def allow(self, more: Decimal) -> None:
+        """Let this process spend so many dollars more, and no others."""
+        self._spend.limit = self._spend.gone + more
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item whose workers or first round are not there.

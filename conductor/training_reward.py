@@ -53,6 +53,8 @@ class RewardConfig:
     """Of one plan."""
     rank: int = 0
     """Which process of the training this is."""
+    processes: int = 1
+    """How many there are: `max_usd` is of all of them, `concurrency` and `rates` of this one."""
 
     @property
     def label(self) -> str:
@@ -122,6 +124,7 @@ def plan_settings(
         rates=config.rates,
         kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
         rank=config.rank,
+        processes=config.processes,
     )
 
 

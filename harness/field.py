@@ -168,7 +168,7 @@ def missing_extra(manifest: Manifest) -> str | None:
     lacked = [module for module in manifest.modules if find_spec(module) is None]
     if not lacked:
         return None
-    return f"{manifest.name} needs {lacked[0]}: pip install 'podium[{manifest.extra}]'."
+    return f"{manifest.name} needs {lacked[0]}: pip install '.[{manifest.extra}]'."
 
 
 def refuse_unready(

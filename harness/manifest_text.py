@@ -81,7 +81,7 @@ def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield "worker", "the best single one of the train split, where there is one"
     yield "learns", _learning(manifest)
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
-    yield "extra", f"pip install 'podium[{manifest.extra}]'" if manifest.extra else "none"
+    yield "extra", f"pip install '.[{manifest.extra}]'" if manifest.extra else "none"
     yield "@K", _behind(manifest)
     yield "recorded", f"{'runs' if manifest.recorded else 'cannot run'} on recorded replies"
     yield "targets", "seen: a labelled control" if manifest.uses_targets else "never seen"

@@ -1,6 +1,6 @@
 """TRINITY's features from a local transformers model: a tiny random one, made on the spot.
 
-It runs where torch and transformers are installed (`pip install 'podium[train]'`), and is skipped
+It runs where torch and transformers are installed (`pip install '.[train]'`), and is skipped
 elsewhere: whoever evaluates needs neither.
 """
 
@@ -16,8 +16,8 @@ from baselines.calling.turns import Turn
 from harness.errors import UserError
 from harness.records import Question
 
-torch: Any = pytest.importorskip("torch", reason="needs torch: pip install 'podium[train]'")
-transformers: Any = pytest.importorskip("transformers", reason="needs podium[train]")
+torch: Any = pytest.importorskip("torch", reason="needs torch: pip install '.[train]'")
+transformers: Any = pytest.importorskip("transformers", reason="needs the train extra")
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers warn of is theirs
 

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from scripted import Heard, script
 
 from conductor.training.config import TrainingConfig, read_config
-from conductor.training.first_rounds import Write, chosen, first_id, with_later_rounds
+from conductor.training.first_rounds import Asked, Write, chosen, first_id, with_later_rounds
 from conductor.training.job import Parts, Training, TrainRequest, found
 from conductor.training.rewarding import Rewards, reward_config, rewards
 from conductor.training.rows import Row
 from conductor.training_reward import RewardConfig, values_of
 from harness.cli.parts import catalogue, controls
-from harness.errors import UserError
+from harness.errors import TooManyMasked, UserError
 from harness.rewards.items import RewardItem
 from harness.rewards.trainer import wait_for
 
@@ -22,6 +23,8 @@ SMALL = (
 )  # fmt: skip
 PLAN = 'model_id = [1]\nsubtasks = ["Answer the question."]\naccess_list = [[]]'
 KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
+
+SAID: list[str] = []
 
 
 def config(*settings: str) -> TrainingConfig:
@@ -45,7 +48,8 @@ def writing(*odd: Row) -> Write:
 def made(training: Training, *odd: Row) -> tuple[Rewards, list[Row], list[Row]]:
     held = rewards(training, None, training.request.out)
     rows = (training.rows(8), training.validation_rows())
-    return held, *with_later_rounds(held.answerer, training, writing(*odd), rows)
+    asked = Asked(held.answerer, training, writing(*odd), SAID.append)
+    return held, *with_later_rounds(asked, rows)
 
 
 def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: Training) -> None:
@@ -122,3 +126,65 @@ def test_a_base_that_is_not_shipped_is_refused(tmp_path: Path) -> None:
 def test_a_discount_that_would_cancel_is_refused() -> None:
     with pytest.raises(UserError, match="scale_rewards=batch"):
         config("grpo.scale_rewards=group")
+
+
+POOL = """
+label = "live"
+prices = "{prices}"
+[[workers]]
+name = "idle"
+model = "scripted/flaky"
+[[workers]]
+name = "busy"
+model = "scripted/flaky"
+"""
+PRICES = """
+date = "2026-01-01"
+source = "made up for a test"
+[usd_per_mtok."scripted/flaky"]
+input = "1"
+output = "1"
+"""
+
+
+def flaky(folder: Path, down: list[str]) -> Training:
+    """Return a training whose worker fails as long as `down` names a question's first words."""
+
+    def reply(heard: Heard) -> str:
+        if any(words in heard.last for words in down):
+            raise RuntimeError("the provider is down")
+        return "7"
+
+    script("flaky", reply)
+    (folder / "prices.toml").write_text(PRICES)
+    (folder / "pool.toml").write_text(POOL.format(prices=folder / "prices.toml"))
+    wanted = config(f"pool.name={folder / 'pool.toml'}", "reward.max_masked=0.5")
+    return found(wanted, TrainRequest(folder / "run"), Parts(catalogue(), controls().bare))
+
+
+def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(
+    tmp_path: Path,
+) -> None:
+    down: list[str] = []
+    training = flaky(tmp_path, down)
+    down.append(training.question(training.validation_rows()[0]).text[:60])
+    _, rows, held_out = made(training)
+    assert [bool(row.first) for row in held_out].count(True) == 2
+    down.clear()
+    again = flaky(tmp_path, down)
+    _, resumed, resumed_held_out = made(again)
+    assert (resumed, resumed_held_out) == (rows, held_out)
+    assert again.earlier == training.earlier
+    assert "6 of 7 have a later round; 1 met a worker's failure" in SAID[-1]
+
+
+def test_an_outage_of_too_many_workers_ends_before_anything_is_learnt_and_can_be_resumed(
+    tmp_path: Path,
+) -> None:
+    down = [""]
+    with pytest.raises(TooManyMasked, match=r"Of \d first plans \d met a worker's failure"):
+        made(flaky(tmp_path, down))
+    down.clear()
+    _, rows, held_out = made(flaky(tmp_path, down))
+    assert [bool(row.first) for row in held_out].count(True) == 3
+    assert [bool(row.first) for row in rows].count(True) == 4

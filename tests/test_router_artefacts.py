@@ -114,7 +114,7 @@ def test_what_must_not_be_published_is_put_into_no_artefact() -> None:
 
 
 def test_an_extra_that_is_absent_is_named() -> None:
-    with pytest.raises(UserError, match=r"pip install 'podium\[embeddings\]'"):
+    with pytest.raises(UserError, match=r"pip install '\.\[embeddings\]'"):
         needed("no_such_package", "embeddings")
 
 

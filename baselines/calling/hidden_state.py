@@ -33,7 +33,7 @@ class HiddenState:
             import transformers  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise UserError(
-                "features=hf:PATH needs torch and transformers: pip install 'podium[train]'."
+                "features=hf:PATH needs torch and transformers: pip install '.[train]'."
             ) from None
         if not (Path(path) / "config.json").is_file():
             raise UserError(f"There is no transformers model at {path}: it has no config.json.")

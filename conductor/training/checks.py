@@ -12,7 +12,7 @@ from harness.errors import UserError
 
 NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets")
 
-INSTALL = "pip install 'podium[train]'"
+INSTALL = "pip install '.[train]'"
 
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
 VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)
@@ -40,7 +40,7 @@ def refuse_unready_machine(config: TrainingConfig) -> None:
     _refuse_version("trl", TRL_FROM, TRL_BELOW)
     if config.grpo.get("use_vllm"):
         if util.find_spec("vllm") is None:
-            raise UserError("use_vllm needs vLLM: pip install 'podium[vllm]'.")
+            raise UserError("use_vllm needs vLLM: pip install '.[vllm]'.")
         _refuse_version("vllm", VLLM_FROM, VLLM_BELOW)
     if config.run.device == "gpu":
         _refuse_no_gpu(config)

@@ -39,6 +39,11 @@ class FromScratch(Section):
     initializer_range: float = Field(default=0.08, gt=0)
     """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
     128 it leaves attention even for so long that a short warm start looks nothing up."""
+    tied: bool = True
+    """Whether the last layer reads the embedding backwards."""
+    embeddings: int | None = Field(default=None, gt=256)
+    """Rows of the embedding where they are more than the tokenizer has tokens: a model as large as
+    a published one, of which no tokenizer is at hand."""
     look_up: bool = False
     """Whether attention begins as a look-up by words (lookup_heads.py)."""
 
@@ -126,9 +131,11 @@ class RewardPart(Section):
     """`cost-aware` only: dollars or calls from which on all of that is lost."""
     cost_by: Literal["usd", "calls"] = "usd"
     concurrency: int = Field(default=64, ge=1)
+    """Plans carried out at once, by all processes; each has its part, and one at least."""
     rpm: int | None = Field(default=None, ge=1)
-    """Worker requests per minute; None: no limit of ours."""
+    """Requests per minute and worker, of all processes; None: no limit of ours."""
     max_usd: Decimal | None = Field(default=None, gt=0)
+    """Of all processes; what is left is divided among them anew at every step."""
     timeout_s: float = Field(default=120.0, gt=0)
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False

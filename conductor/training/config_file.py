@@ -16,7 +16,8 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 def read_tables(path: Path) -> dict[str, Any]:
     """Return a file's tables on top of those of the shipped configuration that is its `base`.
 
-    A table changes the keys that it names; `[model]` stands for the whole of its base's.
+    A table changes the keys that it names; `[model]` stands for the whole of its base's, and other
+    suites have other weights.
     """
     try:
         data = tomllib.loads(path.read_text())
@@ -31,6 +32,8 @@ def read_tables(path: Path) -> dict[str, Any]:
     found = read_tables(under)
     if "model" in data:
         found.pop("model", None)
+    if "names" in data.get("suites", {}):
+        found.get("suites", {}).pop("weights", None)
     return _over(found, data)
 
 

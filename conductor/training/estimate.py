@@ -1,7 +1,8 @@
 """What a training would take, before it begins: memory, worker calls, dollars, hours.
 
 Calls are counted, memory and dollars computed from what the configuration says, and each figure
-says on what it rests. What nobody can know beforehand is called unknown.
+says on what it rests. What nobody can know beforehand is called unknown. Not here: the arithmetic
+of memory (memory.py) and of hours (hours.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from conductor.training.config import Lora
-from conductor.training.folder import METRICS, read_lines, world_size
+from conductor.training.folder import world_size
+from conductor.training.hours import hours_text
 from conductor.training.job import Training
-from conductor.training.memory import Batch, Memory, Shape, memory_of, shape_of
+from conductor.training.memory import Batch, Memory, Shape, Spread, memory_of, shape_of
 from conductor.training.rewarding import max_usd
-from conductor.training.settings import batches
+from conductor.training.settings import batches, dtype
+from conductor.training.together import limits_text
 from harness.errors import UserError
 from harness.prices.pricing import cost
 from harness.records import Usage
@@ -60,6 +63,8 @@ def calls_of(training: Training) -> Calls:
     held_out = sum(len(exam.questions) for exam in training.held_out.values())
     validations = 1 + -(-sizes["steps"] // config.validation.every)
     plans = generations * sizes["whole"] + validations * held_out
+    if config.recursion:  # first plans, and a later round of each question that is held out
+        plans += round(config.recursion.share * sizes["rows"]) + (1 + validations) * held_out
     others = generations * sizes["whole"] * config.reward.resample
     if training.study:
         return Calls(plans, 0, 0, others)
@@ -124,6 +129,7 @@ def _times(value: Decimal | None, n: int) -> Decimal | None:
 def estimate_text(training: Training) -> str:
     """Return the estimate as lines of text."""
     config, sizes, calls = training.config, batches(training.config), calls_of(training)
+    dtype(config)  # refuses what a training would
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",
@@ -131,7 +137,7 @@ def estimate_text(training: Training) -> str:
         f"plans: {calls.plans:,} (training and validation){_others(calls)}",
         *_bill(training, calls),
         *_memory(training),
-        f"hours: {_hours(training, sizes['steps'])}",
+        *_hours(training),
     ]
     return "\n".join(said)
 
@@ -154,6 +160,7 @@ def _bill(training: Training, calls: Calls) -> Iterator[str]:
         f"{min(USUAL_STEPS, most)} steps, half their token limit"
     )
     yield f"limit: {_limit(training)}"
+    yield from _parts(training)
 
 
 def _data(training: Training) -> str:
@@ -171,7 +178,25 @@ def _usd(value: Decimal | None) -> str:
 
 def _limit(training: Training) -> str:
     most = max_usd(training)
-    return "none (--max-usd sets one)" if most is None else f"stops before ${most:,}"
+    if most is None:
+        return "none (--max-usd sets one)"
+    return f"stops before ${most:,}, spent by all processes together"
+
+
+def _parts(training: Training) -> Iterator[str]:
+    """Yield what each process of several may do."""
+    if world_size() > 1:
+        yield limits_text(training.config, max_usd(training), world_size())
+
+
+def _hours(training: Training) -> Iterator[str]:
+    """Yield how long it takes; workers that are asked slowly bound it from below."""
+    fits = batch_of(training, world_size()) if training.config.run.device == "gpu" else None
+    yield f"hours: {hours_text(training, fits)}"
+    rpm = training.config.reward.rpm
+    if rpm is not None and not training.study:
+        least = calls_of(training).least / (rpm * len(training.spec.names)) / 60
+        yield f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each"
 
 
 def batch_of(training: Training, devices: int) -> Batch:
@@ -203,16 +228,24 @@ def _memory(training: Training) -> Iterator[str]:
         yield _said("memory, whole on this machine", memory)
         return
     full = config.model_copy(update={"lora": None})
-    for devices, offload in ((1, False), (2, True), (4, False), (8, False)):
-        batch = _fitting(training, devices)
-        if batch is None:
-            continue
-        name = f"all weights, ZeRO-3 over {devices}" + (", states on the host" if offload else "")
-        yield _said(name, memory_of(shape, batch, full, devices, offload=offload))
+    for spread, name in SPREADS:
+        batch = _fitting(training, spread.devices)
+        if batch is not None:
+            yield _said(f"all weights, {name}", memory_of(shape, batch, full, spread))
     yield from _adapters(training, shape)
     share = config.grpo.get("vllm_gpu_memory_utilization", 0.3)
     if config.grpo.get("use_vllm"):
         yield f"vLLM: takes {share:.0%} of each GPU for weights and cache while plans are written"
+
+
+SPREADS = (
+    (Spread(1), "whole on one GPU"),
+    (Spread(2), "whole on each of 2 (ddp.yaml)"),
+    (Spread(2, "offload"), "ZeRO-3 over 2, states on the host"),
+    (Spread(4, "zero3"), "ZeRO-3 over 4"),
+    (Spread(8, "zero3"), "ZeRO-3 over 8"),
+)
+"""The ways of the launch files, as an estimate lists them."""
 
 
 def _adapters(training: Training, shape: Shape) -> Iterator[str]:
@@ -241,17 +274,3 @@ def _said(name: str, memory: Memory) -> str:
         f"{memory.activations:.3g} activations), {memory.kv_cache:.3g} GB of cache for writing"
         f"{host}"
     )
-
-
-def _hours(training: Training, steps: int) -> str:
-    """Say how long it takes, from steps that this folder has measured, else what bounds it."""
-    lines = read_lines(training.request.out / METRICS)
-    seconds = [line["seconds"] for line in lines if line.get("seconds")]
-    if seconds:
-        mean = sum(seconds) / len(seconds)
-        return f"{mean * steps / 3600:.2f} by the {len(seconds)} steps measured in this folder"
-    rpm = training.config.reward.rpm
-    if rpm is None:
-        return "unknown before a first step is measured; worker latency and the device decide"
-    least = calls_of(training).least / (rpm * len(training.spec.names)) / 60
-    return f"at least {least:.2f}, for workers are asked {rpm} times a minute; the rest is unknown"

@@ -3,6 +3,7 @@
     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
     metrics.jsonl     one JSON object per step; with `validation` where one was made
     plans.jsonl       what was planned; texts only where every suite's may be published
+    first_rounds.json where a recursive training goes on from (kept_rounds.py)
     start/            the model and tokenizer before the first reward
     checkpoints/      TRL's, with optimiser, scheduler and random states
     best/  last/      the best by validation, and the newest
@@ -132,7 +133,8 @@ def prepare(training: Training) -> Path:
         return out
     if not training.request.resume:
         raise UserError(f"{out} holds a training already: go on with --resume, or name --out.")
-    refuse_changed(json.loads(path.read_text()), said)
+    before = json.loads(path.read_text())
+    refuse_changed({**before, "config": config_of(before).model_dump(mode="json")}, said)
     return out
 
 
@@ -145,10 +147,23 @@ def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             if plain in (*FREE, *FREE_SECTIONS, "name") and key == "config":
                 continue
             if old.get(name) != new.get(name):
-                raise UserError(
-                    f"This run began with {plain} = {old.get(name)!r}, not {new.get(name)!r}: "
-                    "resume it as it began, or begin anew with --out."
-                )
+                said = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}: resume it as it began"
+                if plain.endswith("sha256"):
+                    said = _another(plain, before)
+                raise UserError(f"This run began with {said}, or begin anew with --out.")
+
+
+def _another(name: str, before: Mapping[str, Any]) -> str:
+    """Say of what a digest is that has changed, and what to do."""
+    kind, _, rest = name.partition(".")
+    if kind == "data":
+        suite, _, which = rest.rpartition(".")
+        which = which.removesuffix("_ids_sha256")
+        return f"other {which} questions of suite {suite!r}: put its data back as they were"
+    what = {"pool": "pool", "prices": "price book"}.get(kind, kind)
+    part = "its workers' cards" if "cards" in rest else "the file"
+    named = before.get(kind, {}).get("name", "")
+    return f"another {what} {named!r}, whose file was edited since: put {part} back"
 
 
 def flat(value: Any, prefix: str) -> dict[str, Any]:

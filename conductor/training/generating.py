@@ -69,6 +69,25 @@ class Validator:
         }
 
 
+def part_of(rows: Sequence[Row], rank: int, processes: int) -> list[Row]:
+    """Return the rows that one process writes, as many in each: the last row is written twice.
+
+    Where weights are divided, a batch is written by all processes together: one that had a batch
+    less would leave the others waiting.
+
+    >>> [len(part_of([Row("s", str(n)) for n in range(5)], rank, 2)) for rank in (0, 1)]
+    [3, 3]
+    """
+    each = -(-len(rows) // processes)
+    mine = list(rows[rank::processes])
+    return [*mine, *list(rows[-1:]) * (each - len(mine))]
+
+
+def _divided(model: Any) -> bool | None:
+    """Return True for weights that torch's FSDP2 divides; None leaves it to transformers."""
+    return any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
+
+
 def greedy(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int) -> list[str]:
     """Return greedy completions of some prompts; the model's mode is left as it was."""
     import torch
@@ -85,6 +104,7 @@ def greedy(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int)
             max_new_tokens=most_tokens,
             pad_token_id=tokenizer.pad_token_id,
             eos_token_id=tokenizer.eos_token_id,
+            synced_gpus=_divided(model),  # then no process stops before the last one has ended
         )
     model.train(was)
     tokenizer.padding_side = side

@@ -9,21 +9,23 @@ that says what it is. Not here: the order of a run (start.py), what happens betw
 
 import logging
 from collections.abc import Sequence
+from itertools import count
 from time import monotonic
 from typing import Any
 
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from datasets import Dataset
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from conductor.training.about import describe_checkpoint
 from conductor.training.folder import is_main
-from conductor.training.generating import Validator
+from conductor.training.generating import Validator, part_of
 from conductor.training.resampling import resampling
 from conductor.training.rows import COLUMNS, Asking, Row
 from conductor.training.showing import THEIRS
 from conductor.training.stepping import Stepping
+from conductor.training.together import from_first
 from conductor.training.watch import Seen, spent_out
 from harness.errors import SpendLimit, UserError
 
@@ -120,18 +122,14 @@ class Conducting(Trainer):
     def validated(self, validator: Validator) -> dict[str, Any]:
         """Return a validation of the model as it is: each process writes its share of plans."""
         rank, size = self.accelerator.process_index, self.accelerator.num_processes
-        mine = list(validator.rows)[rank::size]
+        mine = part_of(validator.rows, rank, size)
         with unwrap_model_for_generation(
             self.model_wrapped, self.accelerator, gather_deepspeed3_params=True
         ) as model:
             texts = validator.texts(model, self.processing_class, mine)
-        written: Any = gather(list(zip(range(rank, len(validator.rows), size), texts, strict=True)))
-        said: list[Any] = [None]
-        if is_main():
-            in_order = [text for _, text in sorted(written)]
-            said = [validator.judged(validator.rows, in_order)]
-        broadcast_object_list(said)
-        return said[0]
+        written: Any = gather(list(zip(count(rank, size), texts, strict=False)))
+        in_order = [text for place, text in sorted(written) if place < len(validator.rows)]
+        return from_first(lambda: validator.judged(validator.rows, in_order))
 
     def gathered(self, seen: Seen) -> Seen:
         """Return what all processes saw in a step."""

@@ -1,17 +1,21 @@
 """How much memory a training needs on each device: arithmetic on a model's shape, nothing measured.
 
-Bytes per weight: mixed precision with Adam keeps 2 (bf16 weights) + 2 (gradients) + 12 (float32
-weights and two moments), ZeRO (arXiv 1910.02054, section 3.1), which ZeRO-3 divides by the number
-of devices; float32 on a CPU keeps 16. Activations: 34 bytes per token, layer and hidden unit in 16
-bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without its attention term,
-for attention is fused). Shapes of hub models are those of their published config.json.
+Bytes per weight that is trained, with Adam: on a CPU 16 (float32 weights, gradients, two moments).
+Whole on a GPU 18, for bf16 computes with copies of float32 weights (settings.py), and 22 on
+several, where torch's DDP holds gradients a second time, in its buckets. Divided by DeepSpeed
+ZeRO-3, 2 (bf16 weights) + 2 (gradients) + 12 (float32 weights and two moments), all over the number
+of devices (ZeRO, arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer and hidden
+unit in 16 bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without its
+attention term, for attention is fused). Shapes of hub models are those of their published
+config.json.
 """
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from conductor.checkpoint import RELEASED
 from conductor.training.config import FromScratch, TrainingConfig
 
 GB = 1e9
@@ -60,15 +64,17 @@ def shape_of(config: TrainingConfig) -> Shape | None:
     """Return the model's sizes, None where they are not known here."""
     if config.model.from_scratch:
         return _scratch(config.model.from_scratch)
-    path = Path(config.model.path) / "config.json"
-    if path.is_file():
-        return _read(json.loads(path.read_text()))
+    for folder in (RELEASED / config.model.path, Path(config.model.path)):
+        if (folder / "config.json").is_file():
+            return _read(json.loads((folder / "config.json").read_text()))
     name = config.model.path.rpartition("/")[2].removesuffix("-Instruct")
     return PUBLISHED.get(name)
 
 
 def _scratch(size: FromScratch) -> Shape:
-    return Shape(size.hidden, size.intermediate, size.layers, size.heads, size.kv_heads, size.vocab)
+    rows = max(size.vocab, size.embeddings or 0)
+    sizes = (size.hidden, size.intermediate, size.layers, size.heads, size.kv_heads)
+    return Shape(*sizes, rows, size.tied)
 
 
 def _read(said: dict[str, Any]) -> Shape | None:
@@ -121,28 +127,43 @@ class Memory:
         return self.weights + self.gradients + self.optimiser + self.kv_cache
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a training lies on devices."""
+
+    devices: int = 1
+    way: Literal["whole", "zero3", "offload"] = "whole"
+    """All of it on each; divided by ZeRO-3; or divided, with the optimiser's states on the host."""
+
+
 def memory_of(
-    shape: Shape, batch: Batch, config: TrainingConfig, devices: int = 1, *, offload: bool = False
+    shape: Shape, batch: Batch, config: TrainingConfig, spread: Spread = Spread()
 ) -> Memory:
-    """Return the memory of full training divided over devices (ZeRO-3), or of adapters."""
+    """Return the memory of a training of all weights, or of adapters where it has some."""
     wide = 4 if config.run.device == "cpu" else 2
-    size = shape.parameters
-    if config.lora:
-        few = shape.lora(config.lora.r)
-        weights, gradients, optimiser = wide * size + 4 * few, 4 * few, 8 * few
-    else:
-        master = 0 if wide == 4 else 4
-        weights, gradients, optimiser = wide * size, wide * size, (8 + master) * size
-    host = optimiser if offload else 0
-    on_device = 0 if offload else optimiser / devices
+    parts = 1 if spread.way == "whole" else spread.devices
+    weights, gradients, optimiser = _kept(shape, config, spread)
+    host = optimiser if spread.way == "offload" else 0
     return Memory(
-        weights=weights / devices / GB,
-        gradients=gradients / devices / GB,
-        optimiser=on_device / GB,
+        weights=weights / parts / GB,
+        gradients=gradients / parts / GB,
+        optimiser=(optimiser - host) / parts / GB,
         activations=_activations(shape, batch, config, wide) / GB,
         kv_cache=2 * wide * shape.kv * shape.layers * _written(batch) / GB,
         host=host / GB,
     )
+
+
+def _kept(shape: Shape, config: TrainingConfig, spread: Spread) -> tuple[int, int, int]:
+    """Return bytes of weights, gradients and optimiser states, of all parts together."""
+    size, gpu = shape.parameters, config.run.device == "gpu"
+    buckets = 2 if gpu and spread.way == "whole" and spread.devices > 1 else 1
+    if config.lora:
+        few = shape.lora(config.lora.r)
+        return (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
+    if spread.way == "whole":
+        return (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
+    return 2 * size, 2 * size, 12 * size
 
 
 def _written(batch: Batch) -> int:

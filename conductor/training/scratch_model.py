@@ -31,14 +31,14 @@ def build(config: TrainingConfig, shown: Sequence[Shown] = ()) -> tuple[Any, Any
         raise UserError("[model.from_scratch] is missing.")
     tokenizer = train_tokenizer(size.vocab, _texts(config, shown))
     settings: Any = Qwen2Config(
-        vocab_size=len(tokenizer),
+        vocab_size=max(len(tokenizer), size.embeddings or 0),
         hidden_size=size.hidden,
         intermediate_size=size.intermediate,
         num_hidden_layers=size.layers,
         num_attention_heads=size.heads,
         num_key_value_heads=size.kv_heads,
         max_position_embeddings=size.context,
-        tie_word_embeddings=True,
+        tie_word_embeddings=size.tied,
         initializer_range=size.initializer_range,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,

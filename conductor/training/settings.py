@@ -12,6 +12,7 @@ from typing import Any
 
 from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.folder import CHECKPOINTS, world_size
+from conductor.training.together import divided
 from harness.errors import UserError
 
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
@@ -85,11 +86,35 @@ def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
             raise UserError(f"{unknown_key(key, known, 'grpo')}.")
 
 
+WAITING_S = 7200
+"""How long processes wait for the first one, which alone has validations and first plans carried
+out; torch's own limit is less than workers may take."""
+
+
+def dtype(config: TrainingConfig) -> str:
+    """Return the type in which weights are loaded; UserError for one in which nothing is learnt.
+
+    At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32,
+    and bf16 computes with copies of them. Weights that adapters stand on are not trained, and
+    DeepSpeed keeps float32 weights of its own.
+    """
+    said = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
+    kept = config.lora is not None or divided(config) in ("zero", "zero3")
+    if said not in (None, "float32") and not kept:
+        raise UserError(
+            f"[grpo.model_init_kwargs] dtype={said!r} would be the type of the trained weights, in "
+            "which small steps are lost: leave it out, train adapters ([lora]), or use DeepSpeed."
+        )
+    usual = "bfloat16" if kept and config.run.device == "gpu" else "float32"
+    return str(said or usual)
+
+
 def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None) -> Any:
     """Return TRL's GRPOConfig; UserError for a key or value that it does not take."""
     from trl import GRPOConfig
 
     refuse_unknown_fields(config.grpo)
+    dtype(config)
     sizes = batches(config, processes)
     given = dict(config.grpo)
     given.pop("generation_batch_size", None)
@@ -98,6 +123,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,
         "ddp_find_unused_parameters": False,  # all are used; looking costs a pass over the graph
+        "ddp_timeout": WAITING_S,
         **given,
         "generation_batch_size": sizes["whole"],
         "gradient_accumulation_steps": sizes["accumulate"],

@@ -20,7 +20,7 @@ from conductor.checkpoint import FILE, RELEASED
 from conductor.embedded.weights import ADAPTERS
 from conductor.training.about import describe_checkpoint
 from conductor.training.checks import memory_said, refuse_unready_machine
-from conductor.training.first_rounds import with_later_rounds
+from conductor.training.first_rounds import Asked, with_later_rounds
 from conductor.training.folder import (
     BEST,
     LAST,
@@ -38,8 +38,9 @@ from conductor.training.folder import (
 from conductor.training.job import Training, open_box, refuse_gullible_graders
 from conductor.training.rewarding import Rewards, reward_config, rewards
 from conductor.training.rows import Row
-from conductor.training.settings import batches, grpo_config, lora_config
+from conductor.training.settings import batches, dtype, grpo_config, lora_config
 from conductor.training.studied import vocabulary
+from conductor.training.together import from_first, refuse_divided
 from conductor.training_reward import values_of
 from harness.errors import SpendLimit, TooManyMasked, UserError
 from harness.records import Question
@@ -64,6 +65,7 @@ def train(training: Training, say: Say) -> str:
     config = training.config
     refuse_unready_machine(config)
     batches(config)
+    refuse_divided(config)
     values_of(reward_config(training))
     from conductor.training.showing import quiet
 
@@ -130,11 +132,17 @@ def _history(ready: Ready) -> list[dict[str, Any]]:
 def _loaded(ready: Ready, say: Say) -> tuple[Any, Any]:
     """Return the model and tokenizer that GRPO begins with, made once and kept in start/."""
     config, start = ready.training.config, ready.out / START
-    if (start / "config.json").is_file():
-        return load(str(start), config)
     if config.model.path and config.warm_start.kind == "none":
         return load(config.model.path, config)
-    training = ready.training
+    from_first(lambda: _make_start(ready, say))
+    return load(str(start), config)  # as a resumed run does: what is made in memory may differ
+
+
+def _make_start(ready: Ready, say: Say) -> None:
+    """Make the model that GRPO begins with, in one process, and keep it in start/."""
+    training, config = ready.training, ready.training.config
+    if (ready.out / START / "config.json").is_file():
+        return
     shown = [training.asking.shown(row) for row in _every_row(training)]
     if config.model.from_scratch:
         from conductor.training.scratch_model import build
@@ -147,17 +155,7 @@ def _loaded(ready: Ready, say: Say) -> tuple[Any, Any]:
 
         say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
         warm_start(config, model, tokenizer, shown, ready.out)
-    if is_main():
-        _save(training, model, tokenizer, start)
-    wait_for_everyone()
-    return load(str(start), config)  # as a resumed run does: what is made in memory may differ
-
-
-def wait_for_everyone() -> None:
-    """Wait until all processes are here."""
-    from accelerate import PartialState
-
-    PartialState().wait_for_everyone()
+    _save(training, model, tokenizer, ready.out / START)
 
 
 def _tokenized(training: Training, shown: list[Any]) -> list[Any]:
@@ -200,8 +198,7 @@ def load(path: str, config: Any) -> tuple[Any, Any]:
     auto: Any = AutoModelForCausalLM
     tokens: Any = AutoTokenizer
     given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
-    if "dtype" not in given:
-        given["dtype"] = "float32" if config.run.device == "cpu" else "bfloat16"
+    given["dtype"] = dtype(config)
     try:
         return auto.from_pretrained(path, **given), tokens.from_pretrained(path)
     except (OSError, ValueError) as error:
@@ -232,10 +229,9 @@ def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
     rows, held_out = training.rows(batches(config)["rows"]), training.validation_rows()
     if config.recursion:
         first = Validator(training, ready.rewards.validation, (), most)
-        write = partial(first.texts, model, tokenizer)
-        rows, held_out = with_later_rounds(
-            ready.rewards.answerer, training, write, (rows, held_out)
-        )
+        write = partial(first.texts, model.to(ready.args.device), tokenizer)
+        asked = Asked(ready.rewards.answerer, training, write, say)
+        rows, held_out = with_later_rounds(asked, (rows, held_out))
     validator = Validator(training, ready.rewards.validation, held_out, most)
     return Conducting(
         Stepping(training, ready.rewards, validator, say),

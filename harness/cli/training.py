@@ -25,12 +25,14 @@ def train_command(args: argparse.Namespace) -> int:
     if args.config is None:
         raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
     training = _training(args)
+    from conductor.training.folder import is_main
+
     if args.dry_run:
         from conductor.training.estimate import estimate_text
 
-        print(estimate_text(training))
+        if is_main():
+            print(estimate_text(training))
         return 0
-    from conductor.training.folder import is_main
     from conductor.training.start import train
 
     say = partial(print, flush=True) if is_main() else _nothing

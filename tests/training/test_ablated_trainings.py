@@ -13,7 +13,7 @@ from conductor.training.ablations import read_ablations
 
 if util.find_spec("torch") is None or util.find_spec("trl") is None:
     pytest.skip(
-        "needs torch: pip install 'podium[train]'; make trainers runs it", allow_module_level=True
+        "needs torch: pip install '.[train]'; make trainers runs it", allow_module_level=True
     )
 
 FILE = """

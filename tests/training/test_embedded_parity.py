@@ -1,6 +1,6 @@
 """The NumPy decoder against transformers: the same greedy tokens, and how close the logits are.
 
-It runs where torch and transformers are installed (`pip install 'podium[train]'`), and is skipped
+It runs where torch and transformers are installed (`pip install '.[train]'`), and is skipped
 elsewhere.
 """
 
@@ -20,7 +20,7 @@ from conductor.embedded.decode import Sampled, decode
 from conductor.embedded.qwen2 import loaded
 from conductor.embedded.weights import read_weights
 
-REASON = "needs torch: pip install 'podium[train]'; make trainers runs it"
+REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=REASON)
 transformers: Any = pytest.importorskip("transformers", reason=REASON)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tiny_training import tiny_config, trained_here
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 safetensors: Any = pytest.importorskip("safetensors.numpy", reason=WHY)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tiny_training import lines, tiny_config, trained_here
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 

@@ -9,7 +9,7 @@ import pytest
 from conductor.training.lookup_heads import THETA, look_up
 from harness.errors import UserError
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 transformers: Any = pytest.importorskip("transformers", reason=WHY)
 

@@ -1,12 +1,16 @@
 """A recursive training: later rounds are made beforehand, told from first ones, and made again."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tiny_training import lines, refused_here, tiny_config, trained_here
+from tiny_training import finished, lines, refused_here, tiny_config, together, trained_here
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+from harness.ledger.spending import spent
+from harness.prices import read_book
+
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
@@ -61,6 +65,28 @@ def test_a_recursive_training_warms_up_the_checkpoint_that_it_goes_on_from(runs:
     ]
     assert vocabularies[0] == vocabularies[1]
     assert (runs / "again" / "warm_start.jsonl").read_text().count("\n") == 2
+
+
+def test_two_processes_make_first_plans_once_and_hold_one_limit_of_dollars(
+    runs: Path, tmp_path: Path
+) -> None:
+    wanted = (
+        f"model.path={runs / 'again' / 'start'}", "warm_start.kind=none", "validation.every=9",
+        "grpo.scale_rewards=batch", "grpo.per_device_train_batch_size=8", "grpo.max_steps=9",
+        'suites.names=["practice-integer"]', "validation.questions=5", "run.save_every=9",
+    )  # fmt: skip
+    words = [word for one in wanted for word in ("--set", one)]
+    out = tmp_path / "two"
+    most = Decimal("0.004")
+    said = finished(together(2, runs / "again.toml", out, *words, "--max-usd", str(most)))
+    kept = json.loads((out / "first_rounds.json").read_text())
+    n = len(kept["kept"])
+    assert said.count(f"First plans: {n} of {n + len(kept['unread'])} have a later round") == 1
+    assert n > 0
+    assert 5 <= lines(out)[0]["validation"]["questions"] <= 10  # an odd number, over two
+    assert "--resume goes on" in said
+    assert lines(out)[-1]["step"] < 9
+    assert 0 < spent(out / "ledger", read_book("rehearsal")) <= most
 
 
 def test_a_discount_that_would_cancel_is_refused(runs: Path) -> None:

@@ -19,7 +19,7 @@ from harness.cli.parts import catalogue
 from harness.learning.matrix import Asked, Matrix
 from harness.learning.matrix_cells import About, Cell, assembled
 
-REASON = "needs torch: pip install 'podium[train]'; make trainers runs it"
+REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=REASON)
 pytest.importorskip("trl", reason=REASON)
 

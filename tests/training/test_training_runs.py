@@ -16,7 +16,7 @@ from tiny_training import begun, finished, lines, refused_here, tiny_config, tog
 from conductor.embedded.weights import read_weights
 from harness.errors import UserError
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 

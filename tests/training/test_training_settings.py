@@ -12,7 +12,7 @@ from conductor.training.config import CONFIGS, read_config
 from conductor.training.settings import grpo_config, lora_config
 from harness.errors import UserError
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("trl", reason=WHY)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs

@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.records import Question
 from harness.rewards.exams import whole_text
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
