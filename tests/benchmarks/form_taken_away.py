@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paired_table import read, table
+from paired_table import by_suite, read, table
 
 RELEASED = Path(__file__).parents[2] / "conductor" / "released" / "trained"
 SUITES = ("practice-composed", "practice-integer", "practice-choice", "practice-code")
@@ -46,7 +46,7 @@ def with_form(checkpoint: Path, folder: Path, changes: Mapping[str, Any]) -> Non
 def sit(systems: Sequence[str], given: argparse.Namespace) -> Path:
     """Let systems sit the suites; return the directory of logs."""
     logs: Path = given.out / "logs"
-    named = [word for suite in SUITES for word in ("--suite", suite)]
+    named = [word for suite in given.suites for word in ("--suite", suite)]
     sitting = [word for system in systems for word in ("--system", system)]
     some = ["--limit", f"{given.limit}"] if given.limit else []
     command = [sys.executable, "-m", "harness.cli", "run", *named, *sitting, *some]
@@ -60,6 +60,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, default=RELEASED)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--split", default="validation", choices=("validation", "eval"))
     parser.add_argument("--limit", type=int, help="first N questions of each suite (all)")
     given = parser.parse_args(words)
@@ -70,7 +71,9 @@ def main(words: Sequence[str] | None = None) -> int:
     systems = {name: f"conductor@{folder}" for name, folder in copies.items()}
     logs = sit(tuple(systems.values()), given)
     rows = [(systems[name], FORMS[name][0]) for name in FORMS]
-    print(table(read(logs), systems["as-trained"], rows))
+    found = read(logs)
+    print(table(found, systems["as-trained"], rows), end="\n\n")
+    print(by_suite(found, systems["as-trained"], rows))
     return 0
 
 

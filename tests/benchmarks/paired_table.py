@@ -33,6 +33,18 @@ def table(found: Contest, reference: str, names: Sequence[tuple[str, str]]) -> s
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def by_suite(found: Contest, reference: str, names: Sequence[tuple[str, str]]) -> str:
+    """Return the same differences suite by suite."""
+    base = _of(found, reference)
+    heads = (f"less {dict(names)[reference]}", *found.suites)
+    lines = [heads, ("---",) * len(heads)]
+    for name, called in names:
+        if name != reference:
+            suites = compared(found.suites, _of(found, name), base).suites
+            lines.append((called, *(said(suites[suite]) for suite in found.suites)))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def _of(found: Contest, name: str) -> Contestant:
     one = found.named(name)
     if one is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai.solver import Solver, solver
-from paired_table import read, table
+from paired_table import by_suite, read, table
 
 from baselines.plan_set import GATHER, USE
 from harness.cli.parts import catalogue, controls
@@ -85,12 +85,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--system", nargs="+", default=["conductor"])
     parser.add_argument("--split", default="validation", choices=("validation", "eval"))
-    parser.add_argument("--suffix", default="", help="of suites' names: @unseen")
+    parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--limit", type=int, help="first N questions of each suite (all)")
     given = parser.parse_args(words)
     both = [f"{NAME}@{second}" for second in SECONDS]
     request = Request(
-        suites=tuple(f"{suite}{given.suffix}" for suite in SUITES),
+        suites=tuple(given.suites),
         systems=(*both, *given.system),
         pool="rehearsal",
         log_dir=given.out,
@@ -103,6 +103,7 @@ def main(words: Sequence[str] | None = None) -> int:
     rows = [(one.name, one.name) for one in found.contestants]
     for control in both:
         print(table(found, control, rows), end="\n\n")
+        print(by_suite(found, control, rows), end="\n\n")
     return 0 if outcome.finished else 1
 
 
