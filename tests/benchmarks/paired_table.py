@@ -12,9 +12,12 @@ from reports.stats.crossed import Crossed
 from reports.targets import compared
 
 
-def read(folder: Path) -> Contest:
-    """Return who sat the suites of one run's directory."""
-    return contest(read_sittings([folder], recursive=False)[0])
+def read(folder: Path, beside: Sequence[Path] = ()) -> Contest:
+    """Return who sat the suites of one run's directory, and who else sat them in other runs'."""
+    sat = read_sittings([folder], recursive=False)[0]
+    known = {one.facts.system for one in sat}
+    others = read_sittings(beside, recursive=False)[0] if beside else ()
+    return contest([*sat, *(one for one in others if one.facts.system not in known)])
 
 
 def table(found: Contest, reference: str, names: Sequence[tuple[str, str]]) -> str:

@@ -1,12 +1,15 @@
 """The control for what a trained conductor learnt: two plans written by hand, and nothing learnt.
 
-    python tests/benchmarks/two_plans.py --out two --system conductor@RUN/best ... [--split eval]
+    python tests/benchmarks/two_plans.py --out two --system conductor@RUN/best ...
+        [--split eval] [--beside LOGS ...]
 
 `two-plans@WORKER` asks scribe alone where a question wants a program, and elsewhere scholar, whose
 reply WORKER uses; in the neutral words of baselines/plan_set.py. These are the two shapes that
 plan_shapes.py finds in trained conductors, so a conductor that is not above both controls has
-not been shown to plan by anything but the kind of question. No system of podium's: whom to ask was
-read from a conductor's plans, so nobody else could have written it beforehand. Resumes.
+not been shown to plan by anything but the kind of question, which the control is told and a
+conductor must read. No system of podium's: whom to ask was taken from conductors' plans, so nobody
+could have written it beforehand. Resumes. Who sat the same exams in other runs is compared, too,
+from their logs (--beside).
 """
 
 import argparse
@@ -86,6 +89,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--system", nargs="+", default=["conductor"])
     parser.add_argument("--split", default="validation", choices=("validation", "eval"))
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
+    parser.add_argument("--beside", nargs="+", type=Path, default=(), help="logs of the same exams")
     parser.add_argument("--limit", type=int, help="first N questions of each suite (all)")
     given = parser.parse_args(words)
     both = [f"{NAME}@{second}" for second in SECONDS]
@@ -99,7 +103,7 @@ def main(words: Sequence[str] | None = None) -> int:
         display="none",
     )
     outcome = run(request, with_control(catalogue()), controls())
-    found = read(given.out)
+    found = read(given.out, given.beside)
     rows = [(one.name, one.name) for one in found.contestants]
     for control in both:
         print(table(found, control, rows), end="\n\n")
