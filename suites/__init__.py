@@ -11,10 +11,10 @@ gpqa_diamond.py with gpqa_rows.py and choice_order.py, mmlu.py, math500.py with 
 two formulas are equal: rationals.py, intervals.py, behind_numbers.py and units.py for what needs no
 algebra, equality_process.py for what does), rlpr.py with rlpr_rows.py, rlpr_rules.py and
 quantities.py, practice.py (what the four generated suites share), practice_integer.py and its
-neighbours, named.py (suites by name), openings.py (who opened an eval split, and when). Where
-questions are from: fetch.py, hub.py and row_files.py with sources.toml, bare.py (a question without
-its instruction), cards.py with cards.toml, and data_checks.py and data_downloads.py for `podium
-data`.
+neighbours, practice_unseen.py (exams unlike what taught), named.py (suites by name), openings.py
+(who opened an eval split, and when). Where questions are from: fetch.py, hub.py and row_files.py
+with sources.toml, bare.py (a question without its instruction), cards.py with cards.toml, and
+data_checks.py and data_downloads.py for `podium data`.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The suites by name, those included that a name describes: a release or a window of dates."""
+"""The suites by name, those included that a name describes: a release, a window, what is unseen."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,13 +7,15 @@ from harness.errors import UserError
 from harness.suite import Suite
 from suites.livecodebench import LIVECODEBENCH_TRAIN, LiveCodeBench
 from suites.livecodebench_releases import TRAIN, named_release, read_window
+from suites.practice import PracticeSuite
+from suites.practice_unseen import UNSEEN, unseen
 
 
 class Suites(Mapping[str, Suite[Any]]):
     """Suites that are listed, and `NAME@START..END` for those whose questions have dates.
 
-    Iteration lists plain names only. A name that is understood but wrong (no such date) is a
-    UserError, any other unknown name a KeyError, as in a dictionary.
+    A practice suite has `NAME@unseen`. Iteration lists plain names only. A name that is understood
+    but wrong (no such date) is a UserError, any other unknown name a KeyError, as in a dictionary.
     """
 
     def __init__(self, listed: Mapping[str, Suite[Any]]) -> None:
@@ -41,6 +43,8 @@ class Suites(Mapping[str, Suite[Any]]):
             raise KeyError(name)
         if not at:
             return known
+        if isinstance(known, PracticeSuite) and window == UNSEEN:
+            return unseen(known)
         if not isinstance(known, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
         return known.between(read_window(window))

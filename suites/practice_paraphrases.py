@@ -1,7 +1,7 @@
 """Hand-written questions of the practice kinds, in words that no generator uses.
 
-They answer one doubt: do the rehearsal workers understand questions, or do they recognise our
-templates? Not a suite: nothing is tuned on them and no table shows them.
+They answer one doubt: do workers and conductors understand questions, or do they recognise our
+templates? Nothing is tuned on them; they are part of the exams in practice_unseen.py.
 """
 
 import tomllib

@@ -1,7 +1,7 @@
 """The same plans from a checkpoint wherever it runs: the embedded decoder, transformers, vLLM.
 
     python tests/serving_parity.py FOLDER [--url http://localhost:8000/v1] [--transformers]
-        [--questions 20] [--max-tokens 96]
+        [--questions 20] [--max-tokens 96] [--suites practice-integer ...]
 
 FOLDER is a checkpoint with podium.json. Each practice question is put to the conductor by podium's
 own pool, in the checkpoint's own form, once to `embedded/FOLDER` and once to the server's model
@@ -29,6 +29,8 @@ from harness.pool_file import read_pool
 from harness.records import CONDUCTOR
 
 SUITES = ("practice-integer", "practice-choice", "practice-composed")
+FOUR = (*SUITES, "practice-code")
+"""With programs, whose texts are long: too long for a toy that reads letter by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,11 @@ class Said:
     seconds: float
 
 
-def requests_of(about: About, count: int) -> list[list[ChatMessage]]:
+def requests_of(about: About, count: int, names: Sequence[str] = SUITES) -> list[list[ChatMessage]]:
     """Return what a conductor is asked about practice questions, in turn by suite."""
     cards = [worker.card for worker in read_pool("rehearsal").workers]
     suites = catalogue().suites
-    each = [suites[name].load("eval")[: count // len(SUITES) + 1] for name in SUITES]
+    each = [suites[name].load("eval")[: count // len(names) + 1] for name in names]
     asked = [question for row in zip(*each, strict=False) for question in row][:count]
     return [request(about.form, question.text, cards) for question in asked]
 
@@ -109,8 +111,9 @@ def main() -> int:
     parser.add_argument("--transformers", action="store_true")
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--max-tokens", type=int, default=96)
+    parser.add_argument("--suites", nargs="+", default=list(SUITES))
     args = parser.parse_args()
-    asked = requests_of(read_about(args.folder), args.questions)
+    asked = requests_of(read_about(args.folder), args.questions, args.suites)
     config = GenerateConfig(temperature=0, max_tokens=args.max_tokens)
     ours = by_pool(get_model(f"embedded/{args.folder}", config=config, memoize=False), asked)
     others: dict[str, Said] = {}

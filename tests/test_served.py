@@ -18,6 +18,8 @@ from urllib.request import urlopen
 import pytest
 from toy_checkpoint import Sizes, speaker
 
+from conductor.checkpoint import folder_of
+
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PODIUM_SERVING"),
     reason="downloads vLLM for CPUs, about 1 GB; make serving, or PODIUM_SERVING=1, runs it",
@@ -48,9 +50,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of a size that vLLM's attention takes: 32 numbers a head."""
+TOY = "toy"
+
+
+@pytest.fixture(scope="module", params=[TOY, "trained"])
+def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy of random weights, then the released one; vLLM's attention takes 32 numbers a head."""
+    if request.param != TOY:
+        return folder_of(request.param)
     folder = tmp_path_factory.mktemp("speaker")
     return speaker(folder, sizes=Sizes(hidden=64, inner=96, context=4096))
 
@@ -62,7 +69,8 @@ def url(python: Path, checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = ["--model", checkpoint, "--served-model-name", "conductor", "--port", port]
-    cpu = ["--enforce-eager", "--dtype", "float32", "--max-model-len", 4096]
+    longest = json.loads((checkpoint / "config.json").read_text())["max_position_embeddings"]
+    cpu = ["--enforce-eager", "--dtype", "float32", "--max-model-len", longest]
     log = tmp_path_factory.mktemp("server") / "log"
     settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with log.open("wb") as into:

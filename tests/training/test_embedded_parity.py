@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from inspect_ai.model import GenerateConfig, get_model
-from serving_parity import by_pool, by_transformers, requests_of
+from serving_parity import FOUR, by_pool, by_transformers, requests_of
 from toy_checkpoint import Sizes, speaker
 
-from conductor.checkpoint import read_about
+from conductor.checkpoint import folder_of, read_about
 from conductor.embedded.decode import Sampled, decode
 from conductor.embedded.qwen2 import loaded
 from conductor.embedded.weights import read_weights
@@ -27,6 +27,8 @@ transformers: Any = pytest.importorskip("transformers", reason=REASON)
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers warn of is theirs
 
 PROMPTS, LONGEST, WRITTEN = 50, 120, 24
+PLAN = 200
+"""Tokens; no released checkpoint's plan is longer."""
 
 SIZES: dict[str, dict[str, Any]] = {
     "tied, four heads that share two keys": {},
@@ -119,3 +121,15 @@ def test_a_checkpoint_says_the_same_to_podiums_questions_in_both(tmp_path: Path)
     ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
     assert ours.texts == by_transformers(folder, asked, 40).texts
     assert len(set(ours.texts)) > 1
+
+
+@pytest.mark.parametrize("name", ["trained", "cost-aware", "adaptive"])
+def test_a_released_checkpoint_writes_the_plans_that_transformers_writes(name: str) -> None:
+    folder = folder_of(name)
+    asked = requests_of(read_about(folder), 24, FOUR)
+    config = GenerateConfig(temperature=0, max_tokens=PLAN)
+    ours = by_pool(get_model(f"embedded/{folder}", config=config, memoize=False), asked)
+    assert ours.texts == by_transformers(folder, asked, PLAN).texts
+    assert len(ours.texts) == 24
+    assert len(set(ours.texts)) > 1
+    assert all("access_list" in text for text in ours.texts), "a plan was cut off"
