@@ -223,6 +223,10 @@ def _cpu_seconds(folder: Path) -> float | None:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step of the best validation; the earliest of equals is kept."""
-    judged = [(one["validation"]["correct"], -one["step"]) for one in lines if "validation" in one]
+    """Return the step of the best validation, of those graded whole; of equals the earliest."""
+    judged = [
+        (one["validation"]["correct"], -one["step"])
+        for one in lines
+        if "validation" in one and not one["validation"].get("masked")
+    ]
     return -max((one for one in judged if one[0] is not None), default=(0.0, 0))[1]

@@ -2,6 +2,7 @@
 
     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
     metrics.jsonl     one JSON object per step; with `validation` where one was made
+    cpu.jsonl         processor seconds (processor.py)
     plans.jsonl       what was planned; texts only where every suite's may be published
     start/            the model and tokenizer before the first reward
     checkpoints/      TRL's, with optimiser, scheduler and random states
@@ -27,6 +28,7 @@ from harness.errors import UserError
 MANIFEST = "manifest.json"
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
+WARM = "warm_start.jsonl"
 START, CHECKPOINTS, BEST, LAST = "start", "checkpoints", "best", "last"
 
 PINNED = (

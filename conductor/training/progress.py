@@ -1,0 +1,110 @@
+"""What a training knows of its own course: its best validation, its patience, its dollars.
+
+Made anew from the lines of metrics.jsonl, so that a resumed training decides as one that was not
+interrupted. No torch. Not here: who counts and who ends (stepping.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from conductor.training.config import TrainingConfig
+
+Validation = Mapping[str, Any]
+"""What a validation came to, as a line of metrics.jsonl has it."""
+
+
+@dataclass
+class State:
+    """What a training knows of itself beyond TRL's state."""
+
+    best: float | None = None
+    best_step: int = 0
+    since: int = 0
+    """Validations without a better one."""
+    validation: Validation | None = None
+    """The latest step's; None where none was made."""
+    spent: Decimal = Decimal(0)
+    """Dollars when the running step began."""
+    dearest: Decimal = Decimal(0)
+    """Dollars of the dearest step of this sitting, without its validation."""
+    validating: Decimal = Decimal(0)
+    """Dollars of the dearest validation so far, replies that were paid before at their price."""
+    ended: str = ""
+    """Why training ended before its last step; empty while it has not."""
+    asked_to_stop: bool = False
+    generating: float = 0.0
+    """Seconds of generation in the running step."""
+    resampled: dict[str, float] = field(default_factory=dict[str, float])
+    """What dynamic sampling came to in the running step (resampling.py)."""
+    line: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def state_of(lines: Sequence[Mapping[str, Any]]) -> State:
+    """Return the state at the end of these lines."""
+    state = State()
+    for line in lines:
+        judge(state, line["step"], line.get("validation"))
+    return state
+
+
+def judge(state: State, step: int, validation: Validation | None) -> bool:
+    """Note a validation; return whether it is the best so far. The earliest of equals stays."""
+    state.validation = validation
+    if validation is None:
+        return False
+    state.validating = max(state.validating, Decimal(str(validation.get("usd") or 0)))
+    if not picks(validation):
+        return False
+    worth = validation["correct"]
+    if state.best is None or worth > state.best:
+        state.best, state.best_step, state.since = worth, step, 0
+        return True
+    state.since += 1
+    return False
+
+
+def picks(validation: Validation | None) -> bool:
+    """Say whether a validation may pick a checkpoint: every held-out question has its grade.
+
+    A mean over those that happened to be graded is another exam, and its figure stays for good.
+
+    >>> picks({"correct": 1.0, "masked": 0.9}), picks({"correct": 0.5, "masked": 0.0})
+    (False, True)
+    """
+    return bool(validation) and validation["correct"] is not None and not validation.get("masked")
+
+
+def cut_short(validation: Validation) -> bool:
+    """Say whether the money ended within a validation."""
+    return bool(validation.get("status/budget"))
+
+
+def due(config: TrainingConfig, step: int) -> bool:
+    """Say whether a step is validated: some are, and the last one always."""
+    return step % config.validation.every == 0 or step == int(config.grpo["max_steps"])
+
+
+def owed(config: TrainingConfig, lines: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the last line where it lacks a validation that the money did not last for."""
+    if not lines or "validation" in lines[-1] or not due(config, lines[-1]["step"]):
+        return None
+    return lines[-1]
+
+
+def ungraded(validation: Validation) -> str:
+    """Return how many questions have no grade, and why, for a person."""
+    count = round(validation["masked"] * validation["questions"])
+    why = [
+        name.removeprefix("status/").replace("_", " ")
+        for name, share in validation.items()
+        if name.startswith("status/") and share and name not in GRADED
+    ]
+    return (
+        f"{count} of {validation['questions']} held-out questions have no grade ({', '.join(why)})"
+    )
+
+
+GRADED = ("status/scored", "status/invalid_action", "status/policy_fault")
+"""Of what a line counts; the others have no value."""
