@@ -1,9 +1,11 @@
-"""Processor seconds of a training, written as they pass, so that a kill takes a step's at most.
+"""Processor seconds of a training, written as they pass: a kill takes a step's, or a warm start's.
 
 `cpu.jsonl` has lines `{"step": 3, "cpu_s": 2.13}`: what a process and the children that it waited
 for have used since its line before. Every process of every sitting adds its own, so the sum is what
 a training took; nothing is taken back when a step is made again. A container's own processor time
-is not in it. Not here: the sum of an ablation (reports/ablation_rows.py).
+is not in it, nor what the command took before it began to train.
+
+Not here: the sum of an ablation (reports/ablation_rows.py).
 """
 
 import resource

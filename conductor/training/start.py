@@ -62,13 +62,12 @@ class Ready:
 
 def train(training: Training, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    config = training.config
+    clock, config = Clock(), training.config
     refuse_unready_machine(config)
     batches(config)
     values_of(reward_config(training))
     from conductor.training.showing import quiet
 
-    clock = Clock()
     try:
         with quiet(), open_box(training) as box:
             args = grpo_config(config, training.request.out)
@@ -92,6 +91,7 @@ def _run(ready: Ready, say: Say) -> str:
         torch.set_num_threads(config.run.threads)
     set_seed(config.run.seed)
     model, tokenizer = _loaded(ready, say)
+    ready.clock.note(0)
     if ready.newest:
         refuse_foreign_checkpoint(ready.newest, model.config.to_dict(), len(tokenizer))
     trainer = _trainer(ready, model, tokenizer, say)

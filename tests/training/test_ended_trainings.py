@@ -136,7 +136,7 @@ def test_a_validation_that_could_pass_the_limit_is_not_begun(
     out = cut_back(whole, tmp_path / "poor", 6, unvalidated)
     most = f"{0.5 * dollars(lines(whole)[0]):.6f}"
     said = trained_here(config, out, "--resume", "--max-usd", most)
-    assert f"$0.0000 are spent and a validation could pass ${most}" in said.replace("0000000", "")
+    assert f"$0.0000 are spent and a validation could pass ${most}" in said
     assert "validation" not in lines(out)[-1]
     assert not list((out / "ledger").glob("**/*.jsonl"))
 

@@ -71,7 +71,7 @@ def test_the_seconds_of_a_step_divide_into_its_parts(whole: Path) -> None:
 
 def test_a_run_says_the_processor_seconds_of_its_sittings(whole: Path) -> None:
     spent = [json.loads(line) for line in (whole / "cpu.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in spent][:7] == list(range(7))
+    assert sorted({line["step"] for line in spent}) == list(range(7))
     assert cpu_seconds(whole) == pytest.approx(sum(line["cpu_s"] for line in spent))
     assert cpu_seconds(whole / "start") is None
 
