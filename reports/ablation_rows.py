@@ -223,6 +223,11 @@ def _cpu_seconds(folder: Path) -> float | None:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step of the best validation; the earliest of equals is kept."""
-    judged = [(one["validation"]["correct"], -one["step"]) for one in lines if "validation" in one]
-    return -max((one for one in judged if one[0] is not None), default=(0.0, 0))[1]
+    """Return the step of the best validation, what has no grade being wrong; the earliest of equals."""
+    found = [(one["validation"], one["step"]) for one in lines if "validation" in one]
+    judged = [
+        (one["correct"] * (1 - (one.get("masked") or 0.0)), -step)
+        for one, step in found
+        if one["correct"] is not None
+    ]
+    return -max(judged, default=(0.0, 0))[1]

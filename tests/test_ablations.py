@@ -106,6 +106,8 @@ def test_a_training_is_finished_when_its_last_step_and_model_are_there(tmp_path:
     assert not finished(config, tmp_path)
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "podium.json").write_text("{}")
+    assert not finished(config, tmp_path)  # the money did not last for its validation
+    (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n{"step": 2, "validation": {}}\n')
     assert finished(config, tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy_checkpoint import Sizes, random_tensors, save, speaker, write_checkpoint
@@ -30,6 +31,7 @@ def run(folder: Path, seed: int, correct: float, *, steps: int = 4, title: str =
         {"step": steps, "validation": {"correct": correct}},
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "cpu.jsonl").write_text('{"step": 4, "cpu_s": 1.5}\n')
     for at, name in enumerate(("start", "best", "last")):
         speaker(folder / name, seed=10 * seed + at)
     (folder / "best" / "README.md").write_text("# Card\n")
@@ -50,7 +52,8 @@ def test_the_median_seed_is_released_with_the_log_of_every_seed(tmp_path: Path) 
     assert plans(start, PROMPTS) == plans(runs[2] / "start", PROMPTS)
     assert plans(to, PROMPTS) != plans(start, PROMPTS)
     assert sorted(path.name for path in (to / "log").iterdir()) == ["seed-0", "seed-1", "seed-2"]
-    assert (to / "log" / "seed-1" / "metrics.jsonl").is_file()
+    for name in ("metrics.jsonl", "cpu.jsonl"):
+        assert (to / "log" / "seed-1" / name).read_text() == (runs[1] / name).read_text()
     assert not (to / "training_args.bin").exists()
     said = (to / "README.md").read_text()
     assert "2 of 2 greedy plans" in said
@@ -101,6 +104,35 @@ def test_a_training_that_has_not_ended_is_not_released(tmp_path: Path) -> None:
     assert not finished(made)
     with pytest.raises(UserError, match="--resume goes on"):
         seed_of(made)
+
+
+def add(made: Path, line: dict[str, Any]) -> None:
+    with (made / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def test_a_validation_that_was_graded_in_part_ranks_nothing(tmp_path: Path) -> None:
+    made = run(tmp_path / "s", 0, 0.5)
+    add(made, {"step": 6, "validation": {"correct": 1.0, "masked": 0.9}})
+    assert (seed_of(made).correct, seed_of(made).step) == (0.5, 2)
+
+
+def test_a_training_whose_last_validation_is_owed_has_not_ended(tmp_path: Path) -> None:
+    made = run(tmp_path / "s", 0, 0.5)
+    add(made, {"step": 5})
+    assert not finished(made)
+    add(made, {"step": 5, "validation": {"correct": None}})
+    assert finished(made)
+
+
+def test_a_patient_training_has_ended_when_its_patience_has(tmp_path: Path) -> None:
+    made = run(tmp_path / "s", 0, 0.5, steps=3)
+    path = made / "manifest.json"
+    for patience, ended in ((2, False), (1, True)):
+        said = json.loads(path.read_text())
+        said["config"]["validation"]["patience"] = patience
+        path.write_text(json.dumps(said))
+        assert finished(made) is ended
 
 
 def test_two_trainings_or_one_seed_twice_are_refused(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from conductor.training.folder import (
     write_json,
 )
 from conductor.training.job import Training
+from conductor.training.progress import owed
 from harness.errors import UserError
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
@@ -137,7 +138,9 @@ def _beside(name: str, path: Path) -> str:
 def finished(config: TrainingConfig, out: Path) -> bool:
     """Return whether a training has made all its steps and kept its last model."""
     lines = read_lines(out / METRICS)
-    made = lines[-1]["step"] if lines else 0
+    if not lines or owed(config, lines):
+        return False
+    made = lines[-1]["step"]
     return made >= int(config.grpo.get("max_steps", 0)) and (out / LAST / "podium.json").is_file()
 
 

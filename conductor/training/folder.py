@@ -2,6 +2,7 @@
 
     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
     metrics.jsonl     one JSON object per step; with `validation` where one was made
+    cpu.jsonl         processor seconds (processor.py)
     plans.jsonl       what was planned; texts only where every suite's may be published
     first_rounds.json where a recursive training goes on from (kept_rounds.py)
     start/            the model and tokenizer before the first reward
@@ -28,6 +29,7 @@ from harness.errors import UserError
 MANIFEST = "manifest.json"
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
+WARM = "warm_start.jsonl"
 START, CHECKPOINTS, BEST, LAST = "start", "checkpoints", "best", "last"
 
 PINNED = (

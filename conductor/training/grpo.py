@@ -19,15 +19,16 @@ from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from conductor.training.about import describe_checkpoint
-from conductor.training.folder import is_main
+from conductor.training.folder import is_main, newest_checkpoint
 from conductor.training.generating import Validator, part_of
 from conductor.training.resampling import resampling
 from conductor.training.rows import COLUMNS, Asking, Row
 from conductor.training.showing import THEIRS
 from conductor.training.stepping import Stepping
 from conductor.training.together import from_first
-from conductor.training.watch import Seen, spent_out
-from harness.errors import SpendLimit, UserError
+from conductor.training.watch import Seen, scalars, spent_out
+from harness.errors import SpendLimit, TooManyMasked, UserError
+from harness.rewards.items import Status
 
 Trainer: Any = GRPOTrainer
 gather: Any = gather_object
@@ -103,9 +104,11 @@ class Conducting(Trainer):
 
     def save_before(self) -> None:
         """Save the last whole step, as if the one that broke off had not begun."""
-        self.stepping.restore_random()
-        self.stepping.state.line = {}
-        self._save_checkpoint(self.model, None)
+        newest = newest_checkpoint(self.stepping.out)
+        saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
+        if not saved and self.stepping.restore_random():
+            self.stepping.state.line = {}
+            self._save_checkpoint(self.model, None)
 
     def create_model_card(self, *given: Any, **named: Any) -> None:
         """Write none of TRL's: ours has the provenance."""
@@ -116,7 +119,7 @@ class Conducting(Trainer):
         step = self.state.global_step
         folder = self.stepping.out / "checkpoints" / f"checkpoint-{step}"
         if is_main() and folder.is_dir():
-            found = self.stepping.state.line.get("validation")
+            found = self.stepping.state.validation  # its line is written and gone by now
             describe_checkpoint(self.stepping.training, folder, step, found)
 
     def validated(self, validator: Validator) -> dict[str, Any]:
@@ -129,7 +132,23 @@ class Conducting(Trainer):
             texts = validator.texts(model, self.processing_class, mine)
         written: Any = gather(list(zip(count(rank, size), texts, strict=False)))
         in_order = [text for place, text in sorted(written) if place < len(validator.rows)]
-        return from_first(lambda: validator.judged(validator.rows, in_order))
+        return from_first(lambda: self._judged(validator, in_order))
+
+    def _judged(self, validator: Validator, texts: Sequence[str]) -> dict[str, Any]:
+        """Return what plans came to; that the money ended is no failure of whoever grades."""
+        try:
+            return validator.judged(validator.rows, texts)
+        except TooManyMasked:
+            if self.stepping.rewards.stopped():
+                return {f"status/{Status.BUDGET}": 1.0}
+            raise
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log a step's figures, those of its validation among them."""
+        found = self.stepping.state.validation
+        if found and "loss" in logs:
+            logs |= scalars(found)
+        super().log(logs, start_time)
 
     def gathered(self, seen: Seen) -> Seen:
         """Return what all processes saw in a step."""
@@ -139,6 +158,10 @@ class Conducting(Trainer):
         outcomes: Any = gather(seen.outcomes)
         return Seen(items, outcomes, max(gather([seen.seconds])))
 
+    def most(self, value: float) -> float:
+        """Return the largest of what the processes have."""
+        return max(gather([value]))
+
     def agreed(self, why: str) -> str:
         """Return a reason to end that any process has: all of them end, or none."""
         return next((said for said in gather([why]) if said), "")
@@ -147,6 +170,10 @@ class Conducting(Trainer):
         """Tell the person who waits where it stands."""
         if self.stepping.bar and line["step"]:
             self.stepping.bar.step(line)
+        self.say_validation(line)
+
+    def say_validation(self, line: dict[str, Any]) -> None:
+        """Say what a line's validation came to, where one was made."""
         said = line.get("validation")
         if said and said.get("correct") is not None:
             text = f"step {line['step']}: validation {said['correct']:.3f}"

@@ -18,12 +18,13 @@ from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportU
 from conductor.checkpoint import read_about, write_about
 from conductor.embedded.decode import Sampled, decode
 from conductor.embedded.provider import opened
-from conductor.training.folder import BEST, LAST, MANIFEST, METRICS, START, read_lines
+from conductor.training.folder import BEST, LAST, MANIFEST, METRICS, START, WARM, read_lines
+from conductor.training.processor import CPU
+from conductor.training.progress import state_of
 from harness.errors import UserError
 from harness.plural import counted
 
-WARM = "warm_start.jsonl"
-LOGS = (MANIFEST, METRICS, WARM)
+LOGS = (MANIFEST, METRICS, WARM, CPU)
 """What is released of each seed; plans and the ledger stay with the run."""
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
@@ -63,12 +64,12 @@ def seed_of(run: Path) -> Seed:
         raise UserError(f"{run} is no training: it has no {MANIFEST}.")
     if not finished(run):
         raise UserError(f"The training in {run} has not ended: --resume goes on.")
-    said = [(line["step"], line.get("validation")) for line in read_lines(run / METRICS)]
-    known = [(one["correct"], step) for step, one in said if one and one["correct"] is not None]
-    if not known:
-        raise UserError(f"The training in {run} was never validated: there is no best checkpoint.")
-    best = max(known, key=lambda one: (one[0], -one[1]))
-    return Seed(run, int(json.loads(manifest.read_text())["seed"]), *best)
+    state = state_of(read_lines(run / METRICS))
+    if state.best is None:
+        raise UserError(
+            f"No validation of the training in {run} has a grade: there is no best checkpoint."
+        )
+    return Seed(run, int(json.loads(manifest.read_text())["seed"]), state.best, state.best_step)
 
 
 def finished(run: Path) -> bool:
@@ -76,9 +77,11 @@ def finished(run: Path) -> bool:
     if not (run / LAST / "podium.json").is_file():
         return False
     config = json.loads((run / MANIFEST).read_text())["config"]
-    made = max((line["step"] for line in read_lines(run / METRICS)), default=0)
-    patient = config["validation"]["patience"] is not None
-    return patient or made >= int(config["grpo"]["max_steps"])
+    lines, patience = read_lines(run / METRICS), config["validation"]["patience"]
+    if patience is not None and state_of(lines).since >= patience:
+        return True
+    last = lines[-1] if lines else {"step": 0}
+    return last["step"] >= int(config["grpo"]["max_steps"]) and "validation" in last
 
 
 def median(seeds: Sequence[Seed]) -> Seed:

@@ -9,7 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,14 @@ from conductor.training.folder import (
     rewind,
 )
 from conductor.training.job import Training, open_box, refuse_gullible_graders
+from conductor.training.processor import Clock
+from conductor.training.progress import owed, state_of
 from conductor.training.rewarding import Rewards, reward_config, rewards
-from conductor.training.rows import Row
 from conductor.training.settings import batches, dtype, grpo_config, lora_config
-from conductor.training.studied import vocabulary
+from conductor.training.shown_rows import every_row, tokenized
 from conductor.training.together import from_first, refuse_divided
 from conductor.training_reward import values_of
 from harness.errors import SpendLimit, TooManyMasked, UserError
-from harness.records import Question
 
 Say = Callable[[str], None]
 
@@ -58,25 +58,29 @@ class Ready:
     newest: Path | None
     args: Any
     """TRL's settings; made before a model is loaded, for DeepSpeed divides it while it loads."""
+    clock: Clock
 
 
 def train(training: Training, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    config = training.config
+    clock, config = Clock(), training.config
     refuse_unready_machine(config)
     batches(config)
     refuse_divided(config)
     values_of(reward_config(training))
     from conductor.training.showing import quiet
 
-    with quiet(), open_box(training) as box:
-        args = grpo_config(config, training.request.out)
-        anyio.run(refuse_gullible_graders, training, box and box.box)
-        out = prepare(training)
-        newest = newest_checkpoint(out) if training.request.resume else None
-        made = rewards(training, box and box.box, out)
-        with memory_said():
-            return _run(Ready(training, out, made, newest, args), say)
+    try:
+        with quiet(), open_box(training) as box:
+            args = grpo_config(config, training.request.out)
+            anyio.run(refuse_gullible_graders, training, box and box.box)
+            out = clock.folder = prepare(training)
+            newest = newest_checkpoint(out) if training.request.resume else None
+            made = rewards(training, box and box.box, out)
+            with memory_said():
+                return _run(Ready(training, out, made, newest, args, clock), say)
+    finally:
+        clock.note()
 
 
 def _run(ready: Ready, say: Say) -> str:
@@ -84,27 +88,35 @@ def _run(ready: Ready, say: Say) -> str:
     import torch
     from transformers import set_seed
 
-    from conductor.training.stepping import state_of
-
     config = ready.training.config
     if config.run.device == "cpu":
         torch.set_num_threads(config.run.threads)
     set_seed(config.run.seed)
     model, tokenizer = _loaded(ready, say)
+    ready.clock.note(0)
     if ready.newest:
         refuse_foreign_checkpoint(ready.newest, model.config.to_dict(), len(tokenizer))
     trainer = _trainer(ready, model, tokenizer, say)
     stepping = trainer.stepping
+    stepping.clock = ready.clock
     lines = _history(ready)
-    stepping.state = state_of(lines)
-    if not lines and ready.newest is None:
-        first = {"step": 0, "validation": stepping.validate(0)}
-        if is_main():
-            append_line(ready.out / METRICS, first)
-        trainer.say_step(first)
-    with stopping(stepping.state, say):
-        _steps(ready, trainer)
+    stepping.state, stepping.owed = state_of(lines), owed(config, lines)
+    if lines or ready.newest or _first_line(ready, trainer):
+        with stopping(stepping.state, say):
+            _steps(ready, trainer)
     return _finish(ready, trainer)
+
+
+def _first_line(ready: Ready, trainer: Any) -> bool:
+    """Validate what training begins with; return whether the money lasted for that."""
+    first = {"step": 0, "validation": trainer.stepping.validate(0)}
+    ready.clock.note(0)
+    if first["validation"] is None:
+        return False
+    if is_main():
+        append_line(ready.out / METRICS, first)
+    trainer.say_step(first)
+    return True
 
 
 def _steps(ready: Ready, trainer: Any) -> None:
@@ -117,14 +129,15 @@ def _steps(ready: Ready, trainer: Any) -> None:
             kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
             raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
         trainer.save_before()
-        trainer.stepping.state.ended = "stopped, for the money is spent"
+        state = trainer.stepping.state
+        state.ended = state.ended or "stopped, for the money is spent"
 
 
 def _history(ready: Ready) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
-    if not is_main():
-        return read_lines(ready.out / METRICS)
     step = int(ready.newest.name.rpartition("-")[2]) if ready.newest else -1
+    if not is_main():  # the first process may not have come to this yet
+        return [line for line in read_lines(ready.out / METRICS) if line["step"] <= step]
     rewind(ready.out / PLANS, step)
     return rewind(ready.out / METRICS, step)
 
@@ -143,11 +156,11 @@ def _make_start(ready: Ready, say: Say) -> None:
     training, config = ready.training, ready.training.config
     if (ready.out / START / "config.json").is_file():
         return
-    shown = [training.asking.shown(row) for row in _every_row(training)]
+    shown = [training.asking.shown(row) for row in every_row(training)]
     if config.model.from_scratch:
         from conductor.training.scratch_model import build
 
-        model, tokenizer = build(config, _tokenized(training, shown))
+        model, tokenizer = build(config, tokenized(training, shown))
     else:
         model, tokenizer = load(config.model.path, config)
     if config.warm_start.kind != "none":
@@ -156,34 +169,6 @@ def _make_start(ready: Ready, say: Say) -> None:
         say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
         warm_start(config, model, tokenizer, shown, ready.out)
     _save(training, model, tokenizer, ready.out / START)
-
-
-def _tokenized(training: Training, shown: list[Any]) -> list[Any]:
-    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
-    if training.study and not training.publishable:
-        return vocabulary(training.study, training.asking)
-    return [one if _public(training, one.row) else _unsaid(training, one.row) for one in shown]
-
-
-def _public(training: Training, row: Row) -> bool:
-    return training.exams[row.suite].suite.publishable
-
-
-def _unsaid(training: Training, row: Row) -> Any:
-    """Return a row that asks nothing: a tokenizer reads its cards, and no word of its question."""
-    nothing = replace(training.asking, question=lambda row: Question(row.question, "", "text"))
-    return nothing.shown(row)
-
-
-def _every_row(training: Training) -> list[Any]:
-    """Return each train question a few times, with other workers where those are drawn."""
-    count = sum(len(exam.questions) for exam in training.exams.values())
-    pool = training.config.pool
-    times = 1 if pool.order == "pool" and pool.shown is None else 8
-    even = training.config.model_copy(
-        update={"suites": training.config.suites.model_copy(update={"weights": {}})}
-    )
-    return replace(training, config=even).rows(count * times)
 
 
 def load(path: str, config: Any) -> tuple[Any, Any]:
@@ -238,7 +223,7 @@ def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
         model=model,
         processing_class=tokenizer,
         args=ready.args,
-        reward_funcs=TrlReward(ready.rewards.training),
+        reward_funcs=TrlReward(ready.rewards.training, names=training.spec.names),
         train_dataset=data_set(rows, training.asking),
         peft_config=lora_config(config),
     )
@@ -250,12 +235,14 @@ def _finish(ready: Ready, trainer: Any) -> str:
     last = ready.out / LAST
     trainer.save_model(str(last))
     if is_main():
-        describe_checkpoint(ready.training, last, step, None)
+        describe_checkpoint(ready.training, last, step, state.validation)
     merge_adapters(ready)
     why = state.ended or "all steps are made"
-    best = "unknown" if state.best is None else f"{state.best:.3f} at step {state.best_step}"
+    best = "No validation has picked a checkpoint"
+    if state.best is not None:
+        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {ready.out / BEST}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
-    return f"Step {step}: {why}. Best validation {best}, in {ready.out / BEST}{again}."
+    return f"Step {step}: {why}. {best}{again}."
 
 
 def merge_adapters(ready: Ready) -> None:

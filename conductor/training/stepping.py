@@ -9,8 +9,6 @@ all. Not here: the trainer itself (grpo.py).
 import random
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -20,12 +18,15 @@ import torch
 from transformers import TrainerCallback
 
 from conductor.training.about import describe_checkpoint
-from conductor.training.folder import BEST, METRICS, PLANS, append_line, is_main
+from conductor.training.folder import BEST, METRICS, PLANS, append_line, is_main, rewind
 from conductor.training.generating import Validator
 from conductor.training.job import Training
+from conductor.training.processor import Clock, peak_gib
+from conductor.training.progress import State, cut_short, due, judge, ungraded
 from conductor.training.rewarding import Rewards, max_usd
 from conductor.training.showing import Bar
-from conductor.training.watch import Seen, summary, worker_shares
+from conductor.training.watch import Seen, scalars, summary, worker_shares
+from harness.errors import SpendLimit
 
 Callback: Any = TrainerCallback
 
@@ -44,48 +45,6 @@ LOGGED = {
 """TRL's names -> ours, in a line of metrics.jsonl."""
 
 
-@dataclass
-class State:
-    """What a training knows of itself beyond TRL's state; made anew from metrics.jsonl."""
-
-    best: float | None = None
-    best_step: int = 0
-    since: int = 0
-    """Validations without a better one."""
-    spent: Decimal = Decimal(0)
-    """Dollars when the running step began."""
-    dearest: Decimal = Decimal(0)
-    """Dollars of the dearest step of this sitting, its validation included."""
-    ended: str = ""
-    """Why training ended before its last step; empty while it has not."""
-    asked_to_stop: bool = False
-    generating: float = 0.0
-    """Seconds of generation in the running step."""
-    resampled: dict[str, float] = field(default_factory=dict[str, float])
-    """What dynamic sampling came to in the running step (resampling.py)."""
-    line: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-def state_of(lines: list[dict[str, Any]]) -> State:
-    """Return the state at the end of these lines."""
-    state = State()
-    for line in lines:
-        judge(state, line["step"], line.get("validation"))
-    return state
-
-
-def judge(state: State, step: int, validation: Mapping[str, Any] | None) -> bool:
-    """Note a validation; return whether it is the best so far. The earliest of equals stays."""
-    if not validation or validation.get("correct") is None:
-        return False
-    worth = validation["correct"]
-    if state.best is None or worth > state.best:
-        state.best, state.best_step, state.since = worth, step, 0
-        return True
-    state.since += 1
-    return False
-
-
 class Stepping(Callback):
     """Writes a line per step, validates, keeps the best model and ends the training."""
 
@@ -96,29 +55,43 @@ class Stepping(Callback):
         validator: Validator,
         say: Callable[[str], None],
     ) -> None:
-        """Keep what it needs; `trainer` and `state` are set before training begins."""
+        """Keep what it needs; `trainer`, `state` and `clock` are set before training begins."""
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
         self.out: Path = training.request.out
         self.state = State()
         self.trainer: Any = None
+        self.clock = Clock()
+        self.owed: dict[str, Any] | None = None
+        """The line of a step whose validation the money did not last for; training begins with it.
+        """
         self.bar: Bar | None = None
         self._started = monotonic()
         self._random: Any = None
+        self._first: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Show where training stands."""
+        """Show where training stands, and make a validation that is owed."""
         if is_main():
             self.bar = Bar(state.max_steps, state.global_step)
+        if self.owed is not None:
+            self._pay(self.owed, state.global_step)
+        if self.state.validation and (self.owed is not None or not state.global_step):
+            self.trainer.log(scalars(self.state.validation))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Leave the bar."""
         if self.bar:
             self.bar.close()
 
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Remember the random states that the first batch is drawn with."""
+        self._first = random_states()
+
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Start the clock, and remember the random states that this step begins with."""
-        self._random = random_states()
+        # A checkpoint of step 0 is read before its batch is drawn, others after theirs is.
+        self._random = random_states() if state.global_step else self._first
         self._started = monotonic()
         self.state.generating, self.state.resampled = 0.0, {}
         self.state.spent = self.rewards.spent()
@@ -128,11 +101,16 @@ class Stepping(Callback):
         step = state.global_step
         seconds = monotonic() - self._started
         seen = self.trainer.gathered(self.rewards.training.take())
+        self._random = None
         self.state.line = self._line(step, seen, seconds)
-        if step % self.training.config.validation.every == 0 or step == state.max_steps:
-            self.state.line["validation"] = self.validate(step)
-        self._end(control)
+        self.state.validation = None
+        self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
+        if due(self.training.config, step):
+            found = self.validate(step)
+            self.state.line |= {"validation": found} if found else {}
+        self._end(step, control)
         self._write_plans(step, seen)
+        self.clock.note(step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
         """Write the step's line, with what TRL counted of it."""
@@ -145,9 +123,12 @@ class Stepping(Callback):
             append_line(self.out / METRICS, line)
             self.trainer.say_step(line)
 
-    def restore_random(self) -> None:
-        """Put the random states back to where the running step began."""
+    def restore_random(self) -> bool:
+        """Put the random states back to where the running step began; say whether one runs."""
+        if self._random is None:
+            return False
         put_random_states(self._random)
+        return True
 
     def _line(self, step: int, seen: Seen, seconds: float) -> dict[str, Any]:
         read = self.training.read_plan
@@ -162,14 +143,45 @@ class Stepping(Callback):
             "generation_seconds": round(made, 3),
             "update_seconds": round(max(0.0, seconds - made - spent), 3),
             "seconds": round(seconds, 3),
+            **{name: self.trainer.most(size) for name, size in peaks().items()},
         }
 
-    def validate(self, step: int) -> dict[str, Any]:
-        """Return what the fixed held-out questions come to; keep the model where it is the best."""
+    def validate(self, step: int) -> dict[str, Any] | None:
+        """Return what the fixed held-out questions come to; keep the model where it is the best.
+
+        None where the money does not last for it: `state.ended` says so, and nothing is judged.
+        """
+        if self._cannot_pay():
+            return None
         found: dict[str, Any] = self.trainer.validated(self.validator)
+        if cut_short(found):
+            self.state.ended = f"stopped, for the money ended within the validation of step {step}"
+            return None
         if judge(self.state, step, found):
             self.keep(step, found)
+        if found["masked"]:
+            self.say(f"step {step}: {ungraded(found)}; they count as not right.")
         return found
+
+    def _cannot_pay(self) -> bool:
+        """Say whether a validation as dear as one before could pass the limit."""
+        most, gone, needed = max_usd(self.training), self.rewards.spent(), self.state.validating
+        why = ""
+        if most is not None and gone + needed > most:
+            why = f"stopped, for ${gone:.4f} are spent and a validation could pass ${most}"
+        self.state.ended = self.trainer.agreed(why)
+        return bool(self.state.ended)
+
+    def _pay(self, line: dict[str, Any], step: int) -> None:
+        """Make the validation that a step's line lacks; SpendLimit where there is no money yet."""
+        found = self.validate(step)
+        if found is None:
+            raise SpendLimit(self.state.ended)
+        whole = {**line, "validation": found}
+        if is_main():
+            rewind(self.out / METRICS, step - 1)
+            append_line(self.out / METRICS, whole)
+            self.trainer.say_validation(whole)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
         """Write the best model; a reader finds the old one or the new one, never a part."""
@@ -182,24 +194,30 @@ class Stepping(Callback):
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 
-    def _end(self, control: Any) -> None:
+    def _end(self, step: int, control: Any) -> None:
         """Decide whether training ends here, with a checkpoint."""
         config, state = self.training.config, self.state
         patience = config.validation.patience
-        most, gone = max_usd(self.training), self.rewards.spent()
-        state.dearest = max(state.dearest, gone - state.spent)
-        why = ""
+        why = state.ended
         if state.asked_to_stop:
             why = "stopped as asked"
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
-        elif most is not None and gone + state.dearest > most:
-            why = f"stopped, for ${gone:.4f} are spent and another step could pass ${most}"
+        elif not why and step < int(config.grpo["max_steps"]):
+            why = self._too_dear(step + 1)
         why = self.trainer.agreed(why)
         if why:
             state.ended = why
             control.should_training_stop = True
             control.should_save = True
+
+    def _too_dear(self, step: int) -> str:
+        """Return why the next step is not begun, with its validation where one is due; or none."""
+        state, most, gone = self.state, max_usd(self.training), self.rewards.spent()
+        needed = state.dearest + (state.validating if due(self.training.config, step) else 0)
+        if most is None or gone + needed <= most:
+            return ""
+        return f"stopped, for ${gone:.4f} are spent and another step could pass ${most}"
 
     def _write_plans(self, step: int, seen: Seen) -> None:
         """Write what was planned; words of a plan only where every suite's may be published."""
@@ -227,6 +245,14 @@ class Stepping(Callback):
             if texts:
                 line["completion"] = item.completion
             append_line(self.out / PLANS, line)
+
+
+def peaks() -> dict[str, float]:
+    """Return the most memory held so far, in GiB: of the process, and of torch on its GPU."""
+    found = {"peak_memory_gib": peak_gib()}
+    if torch.cuda.is_available():
+        found["peak_gpu_memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 3)
+    return found
 
 
 def random_states() -> dict[str, Any]:

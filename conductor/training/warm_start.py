@@ -7,7 +7,6 @@ learns to be asked again keeps what it plans in first rounds: it learns its own 
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from conductor.reading import read
 from conductor.training.config import TrainingConfig
 from conductor.training.corpus import corpus_of
+from conductor.training.folder import WARM, append_line, is_main
 from conductor.training.generating import greedy
 from conductor.training.rows import Row, Shown
 from harness.workflow import Workflow
@@ -29,6 +29,8 @@ def warm_start(
     import torch
 
     start, rng = config.warm_start, Random(config.run.seed)
+    if is_main():
+        (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
     corpus = corpus_of(config, rows)
     if config.recursion and config.model.path:
         corpus.own = own_plans(config, model, tokenizer, rows)
@@ -44,9 +46,8 @@ def warm_start(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        if step % 20 == 0 or step + 1 == start.steps:
-            with (folder / "warm_start.jsonl").open("a") as file:
-                file.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
+        if is_main() and (step % 20 == 0 or step + 1 == start.steps):
+            append_line(folder / WARM, {"step": step, "loss": round(loss.item(), 4)})
 
 
 def own_plans(

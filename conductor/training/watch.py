@@ -5,10 +5,11 @@ of the plans, dollars, seconds; and equal plans of one group are carried out onc
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from time import monotonic
+from typing import Any
 
 from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Scores, Status
 from harness.rewards.trainer import once_in_its_step
@@ -55,7 +56,9 @@ class Watching:
         for key in keys:
             outcome = known[key]
             outcomes.append(outcome)
-            known[key] = replace(outcome, shared=True, calls=0, usd=_free(outcome))
+            known[key] = replace(
+                outcome, shared=True, calls=0, usd=_free(outcome), latency_s=0.0, grading_s=0.0
+            )
         return outcomes
 
     def take(self) -> Seen:
@@ -92,8 +95,35 @@ def summary(seen: Seen, read: ReadPlan) -> dict[str, float | None]:
         "masked": 1 - sum(statuses[status] for status in VALUED) / n,
         **{f"status/{status.value}": statuses[status] / n for status in Status},
         "different": len({replace(item, replicate=0) for item in seen.items}) / n,
-        "reward_seconds": round(seen.seconds, 3),
+        **seconds_of(seen),
     }
+
+
+def seconds_of(seen: Seen) -> dict[str, float]:
+    """Return the seconds of a step's reward, and how they divide into workers and grading.
+
+    Plans are carried out and graded side by side, so no clock can tell: the seconds are divided as
+    those that each plan waited for its workers and for its grade. Pauses for a rate are workers'.
+    """
+    waited = sum(outcome.latency_s for outcome in seen.outcomes)
+    graded = sum(outcome.grading_s for outcome in seen.outcomes)
+    grading = seen.seconds * (graded / waited if waited else 1.0)
+    return {
+        "reward_seconds": round(seen.seconds, 3),
+        "worker_seconds": round(seen.seconds - grading, 3),
+        "grading_seconds": round(grading, 3),
+    }
+
+
+def scalars(validation: Mapping[str, Any]) -> dict[str, float]:
+    """Return what a validation came to under flat names; what is unknown has none."""
+    flat = {key: value for key, value in validation.items() if key not in NESTED}
+    for name, one in NESTED.items():
+        flat |= {f"{one}/{part}": value for part, value in validation.get(name, {}).items()}
+    return {f"validation/{key}": float(one) for key, one in flat.items() if one is not None}
+
+
+NESTED = {"suites": "suite", "workers": "worker"}
 
 
 def worker_shares(seen: Seen, read: ReadPlan) -> dict[str, float]:

@@ -5,8 +5,6 @@ finished is skipped: the same command goes on. Evaluated by the ordinary run, on
 """
 
 import argparse
-import json
-import resource
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -85,11 +83,7 @@ def _train(trial: Trial, others: list[Path]) -> None:
     words += [part for one in trial.row.settings for part in ("--set", one)]
     if (trial.run / "manifest.json").exists():
         words.append("--resume")
-    before = _cpu_seconds()
     code = _waited([sys.executable, "-m", "harness.cli", "train", *words])
-    if trial.run.is_dir():
-        with (trial.run / "cpu.jsonl").open("a") as file:
-            file.write(json.dumps({"cpu_s": round(_cpu_seconds() - before, 1)}) + "\n")
     if code or not finished(trial.training.config, trial.run):
         raise UserError(f"Training {trial.name} has not ended; the same command goes on with it.")
 
@@ -102,11 +96,6 @@ def _waited(command: list[str]) -> int:
     except KeyboardInterrupt:
         process.wait()
         raise
-
-
-def _cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _evaluate(trial: Trial) -> None:

@@ -174,7 +174,8 @@ class Reward:
         ]
 
         def tell(at: int, verdict: Verdict) -> None:
-            note(at, self._outcome(verdict, _REPLY, verdict.seconds))
+            outcome = self._outcome(verdict, _REPLY, verdict.seconds)
+            note(at, replace(outcome, grading_s=verdict.seconds))
 
         await self._graders.grade(sheets, tell)
 
@@ -195,9 +196,12 @@ class Reward:
                 return
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
             sheet = Sheet(suite, question, item.epoch, answered.text, until)
+            begun = monotonic()
 
             def tell(_: int, verdict: Verdict) -> None:
-                note(at, self._outcome(verdict, answered, monotonic() - started))
+                ended = monotonic()
+                outcome = self._outcome(verdict, answered, ended - started)
+                note(at, replace(outcome, grading_s=ended - begun))
 
             await self._graders.grade([sheet], tell)
 

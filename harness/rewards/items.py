@@ -79,6 +79,8 @@ class RewardOutcome:
     """Would-be dollars; None when a call had no price."""
     calls: int = 0
     latency_s: float = 0.0
+    grading_s: float = 0.0
+    """Seconds of `latency_s` that went by until it was graded, after it was answered."""
     shared: bool = False
     """True when an equal item's grade was used again."""
     reason: str = ""

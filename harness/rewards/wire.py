@@ -48,6 +48,7 @@ def _outcome_json(outcome: RewardOutcome) -> dict[str, Any]:
         "usd": None if outcome.usd is None else str(outcome.usd),
         "calls": outcome.calls,
         "latency_s": outcome.latency_s,
+        "grading_s": outcome.grading_s,
         "shared": outcome.shared,
         "reason": outcome.reason,
         "work": None if outcome.work is None else asdict(outcome.work),
@@ -67,6 +68,7 @@ def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
         usd=None if usd is None else Decimal(usd),
         calls=int(row["calls"]),
         latency_s=float(row["latency_s"]),
+        grading_s=float(row.get("grading_s", 0.0)),  # services of earlier versions do not say
         shared=bool(row["shared"]),
         reason=str(row["reason"]),
         work=_work_from(row.get("work")),

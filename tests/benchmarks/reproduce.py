@@ -18,6 +18,7 @@ from time import monotonic
 
 from conductor.training.config import known_configs, read_config
 from conductor.training.folder import MANIFEST, newest_checkpoint
+from conductor.training.processor import cpu_seconds
 from conductor.training.releasing import finished
 from harness.errors import UserError
 
@@ -63,14 +64,16 @@ def train(run: Run) -> int:
         return 0
     started, run_log = monotonic(), Path(f"{run.folder}.log")
     run_log.parent.mkdir(parents=True, exist_ok=True)
-    newest = newest_checkpoint(run.folder)
+    newest, before = newest_checkpoint(run.folder), cpu_seconds(run.folder) or 0.0
     print(f"{run.folder}: from {newest.name if newest else 'the beginning'}", flush=True)
     with run_log.open("a") as file:
         env = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(run.command, stdout=file, stderr=subprocess.STDOUT, env=env)
     said = run_log.read_text().strip().splitlines()[-1:]
     minutes = (monotonic() - started) / 60
-    print(f"{run.folder}: {minutes:.1f} minutes, {said[0] if said else ''}", flush=True)
+    busy = ((cpu_seconds(run.folder) or 0.0) - before) / 60
+    times = f"{minutes:.1f} minutes, {busy:.1f} of a processor"
+    print(f"{run.folder}: {times}, {said[0] if said else ''}", flush=True)
     return done.returncode
 
 

@@ -1,6 +1,7 @@
-"""Trainings from end to end: complete, killed, stopped, out of money; two processes; adapters.
+"""Trainings from end to end: complete, killed, stopped; two processes; adapters.
 
-What is killed or stopped has a process of its own; what is not is trained in this one.
+What is killed or stopped has a process of its own; what is not is trained in this one. Not here:
+those that run out of money or patience (test_ended_trainings.py).
 """
 
 import json
@@ -9,11 +10,13 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tiny_training import begun, finished, lines, refused_here, tiny_config, together, trained_here
+from tiny_training import begun, finished, lines, refused_here, together, trained_here
 
 from conductor.embedded.weights import read_weights
+from conductor.training.processor import cpu_seconds
 from harness.errors import UserError
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
@@ -21,19 +24,6 @@ pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
-
-
-@pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_config(tmp_path_factory.mktemp("config"))
-
-
-@pytest.fixture(scope="module")
-def whole(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training that nobody interrupted."""
-    out = tmp_path_factory.mktemp("whole") / "run"
-    trained_here(config, out)
-    return out
 
 
 def until(process: subprocess.Popen[str], out: Path, step: int) -> None:
@@ -55,13 +45,48 @@ def test_a_run_folder_says_what_was_trained_on_what_and_how_it_went(whole: Path)
     assert [line["step"] for line in steps if "validation" in line] == [0, 2, 4, 6]
     for key in ("reward", "parsed", "steps", "workers", "entropy", "tokens", "usd", "calls"):
         assert key in steps[-1]
+    assert len((whole / "plans.jsonl").read_text().splitlines()) == 6 * 16
+
+
+def test_every_checkpoint_says_what_its_validation_came_to(whole: Path) -> None:
     for folder in ("start", "best", "last", "checkpoints/checkpoint-6"):
         names = {path.name for path in (whole / folder).iterdir()}
         assert {"model.safetensors", "tokenizer.json", "podium.json", "README.md"} <= names
-    card = (whole / "best" / "README.md").read_text()
-    assert manifest["pool"]["sha256"][:16] in card
-    assert "is a maximum and optimistic" in " ".join(card.split())
-    assert len((whole / "plans.jsonl").read_text().splitlines()) == 6 * 16
+        card = " ".join((whole / folder / "README.md").read_text().split())
+        assert json.loads((whole / "manifest.json").read_text())["pool"]["sha256"][:16] in card
+        made = folder != "start"
+        assert ("Greedy, 12 held-out questions" in card) == made
+        assert ("is a maximum and optimistic" in card) == made
+
+
+def test_the_seconds_of_a_step_divide_into_its_parts(whole: Path) -> None:
+    for line in map(json.loads, (whole / "metrics.jsonl").read_text().splitlines()[1:]):
+        parts = [line[f"{part}_seconds"] for part in ("worker", "grading", "generation", "update")]
+        assert sum(parts) == pytest.approx(line["seconds"], abs=0.01)
+        assert 0.01 < line["peak_memory_gib"] < 1000
+        validation = line.get("validation", line)
+        parts = [validation[f"{part}_seconds"] for part in ("worker", "grading")]
+        assert sum(parts) == pytest.approx(validation["reward_seconds"], abs=0.01)
+
+
+def test_a_run_says_the_processor_seconds_of_its_sittings(whole: Path) -> None:
+    spent = [json.loads(line) for line in (whole / "cpu.jsonl").read_text().splitlines()]
+    assert sorted({line["step"] for line in spent}) == list(range(7))
+    assert cpu_seconds(whole) == pytest.approx(sum(line["cpu_s"] for line in spent))
+    assert cpu_seconds(whole / "start") is None
+
+
+def test_tensorboard_has_validations_and_the_shares_of_workers(whole: Path) -> None:
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    (path,) = whole.glob("**/events.out.tfevents.*")
+    written: Any = reader.EventAccumulator(str(path)).Reload()
+    line = json.loads((whole / "metrics.jsonl").read_text().splitlines()[-1])
+    for name, values in (("correct", line["validation"]), ("suite/practice-choice", {})):
+        said = written.Scalars(f"train/validation/{name}")
+        assert [one.step for one in said] == [0, 2, 4, 6]
+        assert said[-1].value == pytest.approx(values.get(name, said[-1].value))
+    shares = [written.Scalars(f"train/podium/worker/{name}") for name in line["workers"]]
+    assert sum(share[-1].value for share in shares) == pytest.approx(1)
 
 
 def test_training_moves_the_weights(whole: Path) -> None:
@@ -79,12 +104,17 @@ def test_a_killed_run_makes_the_same_next_steps_as_one_that_was_not(
     until(process, out, 3)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    before = cpu_seconds(out)
+    assert before is not None
     trained_here(config, out, "--resume")
     assert lines(out) == lines(whole)
     assert (out / "plans.jsonl").read_text() == (whole / "plans.jsonl").read_text()
     for folder in ("last", "best"):
         weights = (out / folder / "model.safetensors").read_bytes()
         assert weights == (whole / folder / "model.safetensors").read_bytes()
+    after = cpu_seconds(out)
+    assert after is not None
+    assert after > before
 
 
 def test_an_interrupted_run_saves_the_running_step_and_goes_on_from_there(
@@ -100,21 +130,7 @@ def test_an_interrupted_run_saves_the_running_step_and_goes_on_from_there(
     trained_here(config, out, "--resume")
     plans = [json.loads(line) for line in (out / "plans.jsonl").read_text().splitlines()]
     assert plans == [json.loads(x) for x in (whole / "plans.jsonl").read_text().splitlines()]
-
-
-def test_a_run_stops_with_a_checkpoint_before_it_passes_its_dollars(
-    config: Path, whole: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "poor"
-    parts = [part for line in lines(whole) for part in (line, line.get("validation"))]
-    most = f"{0.6 * sum(part.get('usd') or 0 for part in parts if part):.6f}"
-    said = trained_here(config, out, "--max-usd", most)
-    assert "another step could pass" in said or "the money is spent" in said
-    made = lines(out)[-1]["step"]
-    assert 0 < made < 6
-    assert (out / "checkpoints" / f"checkpoint-{made}" / "optimizer.pt").is_file()
-    trained_here(config, out, "--max-usd", "1", "--resume")
-    assert [line["step"] for line in lines(out)] == list(range(7))
+    assert lines(out) == lines(whole)
 
 
 def test_two_processes_train_one_model_and_write_one_folder(config: Path, tmp_path: Path) -> None:
@@ -133,6 +149,10 @@ def test_two_processes_train_one_model_and_write_one_folder(config: Path, tmp_pa
     assert len(plans) == 2 * 16
     assert len({(plan["suite"], plan["question"]) for plan in plans}) == 8
     assert (out / "last" / "model.safetensors").is_file()
+    warm = [json.loads(line) for line in (out / "warm_start.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in warm] == [0, 20, 39]
+    spent = [json.loads(line) for line in (out / "cpu.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in spent].count(1) == 2
 
 
 def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(

@@ -112,13 +112,15 @@ def finished(words: list[str]) -> str:
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
-    """Return the lines of a run without what depends on the machine's speed."""
+    """Return the lines of a run without what depends on the machine."""
     found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     return [_timeless(line) for line in found]
 
 
 def _timeless(line: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in line.items() if not key.endswith("seconds")}
+    kept = {
+        key: value for key, value in line.items() if not key.endswith(("seconds", "memory_gib"))
+    }
     if "validation" in kept:
         kept["validation"] = _timeless(kept["validation"])
     return kept
