@@ -223,7 +223,7 @@ def _cpu_seconds(folder: Path) -> float | None:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step of the best validation, what has no grade being wrong; the earliest of equals."""
+    """Return the step of the best validation, the earliest of equals; no grade is not right."""
     found = [(one["validation"], one["step"]) for one in lines if "validation" in one]
     judged = [
         (one["correct"] * (1 - (one.get("masked") or 0.0)), -step)
