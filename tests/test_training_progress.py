@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from conductor.training.config import read_config
 from conductor.training.processor import Clock, cpu_seconds
-from conductor.training.progress import cut_short, due, judge, owed, picks, state_of, ungraded
+from conductor.training.progress import cut_short, due, judge, owed, state_of, sure, ungraded
 from conductor.training.watch import Seen, Watching, scalars, seconds_of
 from harness.rewards.items import RewardItem, RewardOutcome, Status
 
@@ -29,14 +30,15 @@ def line(step: int, correct: float | None, masked: float = 0.0, usd: float = 0.1
     return {"step": step, "validation": {"correct": correct, "masked": masked, "usd": usd}}
 
 
-def test_a_validation_that_is_graded_in_part_picks_nothing_and_costs_no_patience() -> None:
-    lines = [line(0, 0.5), line(2, 1.0, masked=0.01), line(4, 0.6), line(6, 0.6), line(8, None, 1)]
+def test_what_has_no_grade_counts_as_not_right_and_costs_no_patience() -> None:
+    lines = [line(0, 0.5), line(2, 1.0, masked=0.6), line(4, 0.6), line(6, 0.6), line(8, None, 1)]
     state = state_of(lines)
     assert (state.best, state.best_step, state.since) == (0.6, 4, 1)
     assert not judge(state, 10, SOME)
     assert (state.best, state.since) == (0.6, 1)
     assert state.validation == SOME
-    assert judge(state, 12, line(12, 0.7)["validation"])
+    assert judge(state, 12, line(12, 0.8, masked=0.05)["validation"])
+    assert state.best == pytest.approx(0.76)
 
 
 def test_the_dearest_validation_says_what_the_next_one_may_cost() -> None:
@@ -70,9 +72,8 @@ def test_releases_of_before_are_read_as_they_were() -> None:
     path = Path(__file__).parents[1] / "conductor/released/trained/log"
     for log in sorted(path.glob("seed-*/metrics.jsonl")):
         lines = [json.loads(text) for text in log.read_text().splitlines()]
-        made = [one["validation"]["correct"] for one in lines if "validation" in one]
-        assert state_of(lines).best == max(made)
-        assert all(picks(one["validation"]) for one in lines if "validation" in one)
+        made = [one["validation"] for one in lines if "validation" in one]
+        assert state_of(lines).best == max(sure(one) or 0.0 for one in made)
 
 
 def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
