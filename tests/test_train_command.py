@@ -27,7 +27,7 @@ def test_without_torch_a_training_is_one_sentence_that_says_what_to_install(tmp_
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "podium: Training needs torch: pip install 'podium[train]'.\n"
+    assert done.stderr == "podium: Training needs torch: pip install '.[train]'.\n"
     assert not out.exists()
 
 
