@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tiny_training import TINY, lines, trained_here
 
-WHY = "needs torch: pip install 'podium[train]'; make trainers runs it"
+WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
