@@ -43,8 +43,10 @@ class Suites(Mapping[str, Suite[Any]]):
             raise KeyError(name)
         if not at:
             return known
-        if isinstance(known, PracticeSuite) and window == UNSEEN:
-            return unseen(known)
+        if isinstance(known, PracticeSuite):
+            if window == UNSEEN:
+                return unseen(known)
+            raise UserError(f"{plain!r} has one other exam, '{plain}@{UNSEEN}', and no {name!r}.")
         if not isinstance(known, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
         return known.between(read_window(window))

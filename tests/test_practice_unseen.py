@@ -114,3 +114,8 @@ def test_a_gold_answer_to_an_unseen_question_is_right_and_silence_wrong(name: st
 def test_only_practice_suites_have_an_unseen_exam() -> None:
     with pytest.raises(UserError, match="no dates"):
         _ = SUITES["aime25@unseen"]
+
+
+def test_another_exam_of_a_practice_suite_is_refused_by_the_one_there_is() -> None:
+    with pytest.raises(UserError, match="one other exam, 'practice-integer@unseen'"):
+        SUITES["practice-integer@unsen"]

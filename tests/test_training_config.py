@@ -43,6 +43,13 @@ def test_an_unknown_configuration_lists_the_known_ones() -> None:
     assert {"paper-7b", "practice-cpu", "small-gpu"} <= set(known_configs())
 
 
+@pytest.mark.parametrize("field", ["max_steps", "num_generations", "learning_rate"])
+def test_a_word_in_place_of_a_number_is_refused_before_anything_is_made(field: str) -> None:
+    config = read_config("practice-cpu", [f"grpo.{field}=two"])
+    with pytest.raises(UserError, match=rf"\[grpo\] {field} is a number, not 'two'"):
+        batches(config)
+
+
 @pytest.mark.parametrize("group", [1, 7])
 def test_a_batch_that_holds_no_whole_groups_is_refused(group: int) -> None:
     config = read_config("paper-7b", [f"grpo.num_generations={group}"])

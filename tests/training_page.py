@@ -45,8 +45,9 @@ PLANNED = """\
 ## Whom it asks, exam by exam
 
 The plans of each training's last {late} steps, sampled: steps a plan, and each worker's share of
-the steps in percent. An adaptive training is shown 2 to all of the workers, in an order of its own,
-for each question."""
+the steps in percent. The released checkpoint is the best one, often of an earlier step, and plans
+greedily: whom that asks is in EXPERIMENTS.md and `tests/benchmarks/plan_shapes.py` counts it. An
+adaptive training is shown 2 to all of the workers, in an order of its own, for each question."""
 
 SAID = """\
 ## What it asks them

@@ -134,7 +134,7 @@ def prepare(training: Training) -> Path:
         write_json(path, said)
         return out
     if not training.request.resume:
-        raise UserError(f"{out} holds a training already: go on with --resume, or name --out.")
+        raise UserError(f"{out} holds a training already: --resume goes on, or name another --out.")
     before = json.loads(path.read_text())
     refuse_changed({**before, "config": config_of(before).model_dump(mode="json")}, said)
     return out

@@ -5,7 +5,7 @@ Torch is imported by TRL, inside the functions.
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,28 @@ OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", 
 """Fields of GRPOConfig that other sections decide."""
 
 
+NUMBERS = (
+    "beta", "entropy_coef", "epsilon", "generation_batch_size", "gradient_accumulation_steps",
+    "learning_rate", "max_completion_length", "max_grad_norm", "max_steps", "num_generations",
+    "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
+    "weight_decay",
+)  # fmt: skip
+"""Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
+
+
+def refuse_texts(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
+    """Raise UserError for a field of `numbers` that holds something else.
+
+    >>> refuse_texts({"max_steps": "two"}, NUMBERS)
+    Traceback (most recent call last):
+    harness.errors.UserError: [grpo] max_steps is a number, not 'two'.
+    """
+    for key, value in grpo.items():
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if key in numbers and not plain:
+            raise UserError(f"[grpo] {key} is a number, not {value!r}.")
+
+
 def batches(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
     """Return how plans are divided: UserError where the numbers do not go into one another.
 
@@ -26,6 +48,7 @@ def batches(config: TrainingConfig, processes: int | None = None) -> dict[str, i
     number of processes, so that one optimiser step uses the batch once, on any number of GPUs.
     """
     grpo, size = config.grpo, world_size() if processes is None else processes
+    refuse_texts(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
     group = int(grpo.get("num_generations", 8))
     whole = int(grpo.get("generation_batch_size", 0))
@@ -84,6 +107,8 @@ def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
             raise UserError(f"[grpo] {key} is decided elsewhere: by [run], or by --out.")
         if key not in known:
             raise UserError(f"{unknown_key(key, known, 'grpo')}.")
+    usual = {field.name: field.default for field in fields(GRPOConfig)}
+    refuse_texts(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
 
 
 WAITING_S = 7200

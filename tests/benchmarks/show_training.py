@@ -46,7 +46,15 @@ Made from logs alone; do not edit. `make reproduce` trains,
 ![Share right on held-out questions, step by step, a panel per training](learning.png)
 
 - [training.md](training.md): each seed's learning, bill, worker shares and steps, and what it asks
-- [leads.md](leads.md): the lead over the best single worker on every pool, losses included
+- [leads.md](leads.md): the lead over the best single worker in hindsight on every pool
+"""
+LEADS = """\
+# Every pool's lead, losses included [rehearsal]
+
+Right in percent, mean of a conductor's seeds (`practice-cpu...`: 3, others 1). Best single: the
+best worker alone, in hindsight; lead and dollars are beside that one. Of the oracle's lead: how far
+from the best of those and `best-single`, which is chosen per exam on train questions, to the
+oracle, which picks one worker a question, so plans can pass 100 %; `-` where it is not above them.
 """
 EACH = "- [{name}.md]({name}.md): the field and the targets on the pool `{pool}`, `{split}` split\n"
 
@@ -89,7 +97,7 @@ def write_pages(pages: dict[str, list[Sitting]], to: Path) -> None:
             data[name] = Path(scratch) / f"{name}.json"
             data[name].write_text(as_json(found, results))
             index += EACH.format(name=name, pool=found.pool, split=found.split)
-        (to / "leads.md").write_text(leads(data))
+        (to / "leads.md").write_text(f"{LEADS}\n{leads(data)}")
     (to / "README.md").write_text(index)
 
 
