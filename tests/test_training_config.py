@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from conductor.adaptive import Shown
+from conductor.training.checks import refuse_missing_folder
 from conductor.training.config import known_configs, read_config
 from conductor.training.folder import read_lines, refuse_changed, rewind
 from conductor.training.memory import PUBLISHED
@@ -48,6 +49,17 @@ def test_a_word_in_place_of_a_number_is_refused_before_anything_is_made(field: s
     config = read_config("practice-cpu", [f"grpo.{field}=two"])
     with pytest.raises(UserError, match=rf"\[grpo\] {field} is a number, not 'two'"):
         batches(config)
+
+
+@pytest.mark.parametrize("path", ["runs/practice-0/best", "./nowhere", "/nowhere/best"])
+def test_a_model_folder_that_is_not_there_is_refused(path: str) -> None:
+    config = read_config("small-gpu", [f"model.path={path}"])
+    with pytest.raises(UserError, match=f"there is no folder {path}"):
+        refuse_missing_folder(config)
+
+
+def test_a_name_of_the_hub_is_not_taken_for_a_folder() -> None:
+    refuse_missing_folder(read_config("small-gpu"))
 
 
 @pytest.mark.parametrize("group", [1, 7])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import metadata, util
+from pathlib import Path
 
 from conductor.training.config import TrainingConfig
 from harness.errors import UserError
@@ -26,6 +27,19 @@ SMALLER = (
     "max_completion_length; or train adapters with a [lora] section, or on more GPUs "
     "(`podium train CONFIG --dry-run` estimates what is needed)"
 )
+
+
+def refuse_missing_folder(config: TrainingConfig) -> None:
+    """Raise UserError where [model] path can only be a folder, and there is none.
+
+    A name of the hub has at most one slash; whether that one is there is known when it is loaded.
+    """
+    path = config.model.path
+    folder = path.startswith((".", "/", "~")) or path.count("/") > 1
+    if folder and not Path(path).is_dir():
+        raise UserError(
+            f"[model] path: there is no folder {path}; train what it begins with first."
+        )
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from conductor.training.checks import refuse_missing_folder
 from conductor.training.config import Lora
 from conductor.training.folder import world_size
 from conductor.training.hours import hours_text
@@ -129,7 +130,8 @@ def _times(value: Decimal | None, n: int) -> Decimal | None:
 def estimate_text(training: Training) -> str:
     """Return the estimate as lines of text."""
     config, sizes, calls = training.config, batches(training.config), calls_of(training)
-    dtype(config)  # refuses what a training would
+    dtype(config)  # refuses what a training would, and so does the next one
+    refuse_missing_folder(config)
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",

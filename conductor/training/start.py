@@ -19,7 +19,7 @@ import anyio
 from conductor.checkpoint import FILE, RELEASED
 from conductor.embedded.weights import ADAPTERS
 from conductor.training.about import describe_checkpoint
-from conductor.training.checks import memory_said, refuse_unready_machine
+from conductor.training.checks import memory_said, refuse_missing_folder, refuse_unready_machine
 from conductor.training.first_rounds import Asked, with_later_rounds
 from conductor.training.folder import (
     BEST,
@@ -65,6 +65,7 @@ def train(training: Training, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
     clock, config = Clock(), training.config
     refuse_unready_machine(config)
+    refuse_missing_folder(config)
     batches(config)
     refuse_divided(config)
     values_of(reward_config(training))
