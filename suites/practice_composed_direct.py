@@ -4,6 +4,7 @@ They name the facts where the numbers would stand, so the computation is a plain
 facts are known. The longer chains are in practice_composed.py.
 """
 
+from collections.abc import Mapping
 from math import comb, gcd, lcm
 from random import Random
 
@@ -70,27 +71,30 @@ def power(rng: Random) -> Draft | None:
     )
 
 
+def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
+    """Return what can be asked of a number that a fact names: the answer, and two wordings."""
+    return {
+        "divisor count": (len(divisors(n)), (
+            f"How many positive divisors does {fact} have?",
+            f"Find the number of positive divisors of {fact}.")),
+        "divisor sum": (sum(divisors(n)), (
+            f"What is the sum of all positive divisors of {fact}?",
+            f"Find the sum of the positive divisors of {fact}.")),
+        "primes": (sum(map(is_prime, range(n))), (
+            f"How many prime numbers are less than {fact}?",
+            f"Count the primes below {fact}.")),
+        "digits": (digit_sum(n**3), (
+            f"What is the sum of the digits of the cube of {fact}?",
+            f"Take {fact} and cube it. What is the digit sum of the result?")),
+    }  # fmt: skip
+
+
 def one_element(rng: Random) -> Draft | None:
     """Divisors, primes and digits of one atomic number times a factor."""
     element, factor = rng.choice(ELEMENTS), rng.randint(2, 15)
     n = factor * element.number
     fact = f"{factor} times the atomic number of {element.name}"
-    word, answer, texts = rng.choice(
-        (
-            ("divisor count", len(divisors(n)),
-             (f"How many positive divisors does {fact} have?",
-              f"Find the number of positive divisors of {fact}.")),
-            ("divisor sum", sum(divisors(n)),
-             (f"What is the sum of all positive divisors of {fact}?",
-              f"Find the sum of the positive divisors of {fact}.")),
-            ("primes", sum(map(is_prime, range(n))),
-             (f"How many prime numbers are less than {fact}?",
-              f"Count the primes below {fact}.")),
-            ("digits", digit_sum(n**3),
-             (f"What is the sum of the digits of the cube of {fact}?",
-              f"Take {fact} and cube it. What is the digit sum of the result?")),
-        )
-    )  # fmt: skip
+    word, (answer, texts) = rng.choice([*of_number(n, fact).items()])
     return asked(rng, f"{word} of {factor} times {element.symbol}", answer, *texts)
 
 

@@ -16,9 +16,8 @@ from typing import Any
 from harness.records import Question
 from harness.suite import Card, Split
 from suites.practice import Draft, PracticeSuite, Topic, asked
-from suites.practice_composed_direct import ORDER
+from suites.practice_composed_direct import ORDER, of_number
 from suites.practice_facts import ELEMENTS, PLANETS
-from suites.practice_integer_numbers import digit_sum, divisors, is_prime
 from suites.practice_paraphrases import paraphrases
 
 UNSEEN = "unseen"
@@ -74,19 +73,10 @@ def of_planet(rng: Random) -> Draft | None:
     """Divisors, primes and digits of a planet's number times a factor."""
     (place, planet), factor = _planet(rng), rng.randint(5, 60)
     n, fact = factor * place, f"{factor} times {planet}"
-    word, answer, texts = rng.choice(
-        (
-            ("divisors", len(divisors(n)),
-             (f"How many positive divisors does {fact} have?",
-              f"Find the number of positive divisors of {fact}.")),
-            ("primes", sum(map(is_prime, range(n))),
-             (f"How many prime numbers are less than {fact}?",
-              f"Count the primes below {fact}.")),
-            ("digits", digit_sum(n**3),
-             (f"What is the sum of the digits of the cube of {fact}?",
-              f"Take {fact} and cube it. What is the digit sum of the result?")),
-        )
-    )  # fmt: skip
+    word, wanted = rng.choice(
+        (("divisors", "divisor count"), ("primes", "primes"), ("digits", "digits"))
+    )
+    answer, texts = of_number(n, fact)[wanted]
     return asked(rng, f"unseen {word} of {fact}", answer, *texts)
 
 
