@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from conductor.training.config import TrainingConfig
+from harness.rewards.items import VALUED
 
 Validation = Mapping[str, Any]
 """What a validation came to, as a line of metrics.jsonl has it."""
@@ -105,5 +106,5 @@ def ungraded(validation: Validation) -> str:
     )
 
 
-GRADED = ("status/scored", "status/invalid_action", "status/policy_fault")
+GRADED = {f"status/{status.value}" for status in VALUED}
 """Of what a line counts; the others have no value."""
