@@ -206,7 +206,7 @@ class Planned:
             self._models(),
             self._spec,
             epoch=item.epoch + item.replicate,
-            spend=self._spend,
+            spend=self._spend.for_question(),
             asking=self._asking,
             lasting=item.suite in (self._settings.kept or ()),
         )
