@@ -169,9 +169,9 @@ class Spend:
                 "or leave --max-usd out; finished questions are not asked again."
             )
         return SpendLimit(
-            f"${self.gone:.4f} of --max-usd {self.limit} is spent, and the next call "
-            f"could pass it{_by(needed)}; run the same command with a larger --max-usd to continue, finished "
-            "questions are not asked again."
+            f"${self.gone:.4f} of --max-usd {self.limit} is spent, and the next call could "
+            f"pass it{_by(needed)}; run the same command with a larger --max-usd to continue, "
+            "finished questions are not asked again."
         )
 
     def release(self, price_ref: str, held: Decimal) -> None:

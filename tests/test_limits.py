@@ -1,5 +1,6 @@
 """A limit of dollars against a provider that gets dearer, answers in bursts, drops and lies."""
 
+from contextvars import copy_context
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -11,9 +12,10 @@ import moody
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from limited import CHEAP, TOKENS, Limits, asked, burst, lie, ramp, trained
-from providers import CLIENTS_WARN, dropping, taking
+from providers import CLIENTS_WARN, dropping, serve, taking, write_pool
 from runs import BOOK
 
+from harness.cli import main
 from harness.errors import SpendLimit
 from harness.ledger.asking import recording_calls
 from harness.ledger.request import Request, client_retries
@@ -226,3 +228,51 @@ def test_what_settings_add_to_a_prompt_is_part_of_it() -> None:
     config = GenerateConfig(system_message="Be brief, señor.")
     model = get_model("openai/gpt-5-mini", config=config, api_key="test", memoize=False)
     assert Request("w", model, [ChatMessageUser(content="Hi")], "p").prompt_bytes == 17 + 2
+
+
+def pool_file(folder: Path, *workers: str) -> str:
+    head = 'label = "live"\nprices = "book.toml"\n'
+    (folder / "book.toml").write_text(
+        'date = "2026-01-02"\nsource = "made up"\n[usd_per_mtok]\n'
+        '"openai/bounded" = { input = "1", output = "1" }\n'
+        '"openai/free" = { input = "0", output = "0" }\n'
+        '"openai/spends" = { input = "1", output = "1", orchestration_in = "1" }\n'
+    )
+    tables = (
+        f'[[workers]]\nname = "{name}"\nmodel = "openai/{name}"\n{config}\n'
+        'knowledge_cutoff = "unknown"\nargs = { api_key = "x", base_url = "http://127.0.0.1:9" }\n'
+        for name, _, config in (one.partition(" ") for one in workers)
+    )
+    (folder / "pool.toml").write_text(head + "".join(tables))
+    return str(folder / "pool.toml")
+
+
+def test_doctor_says_of_each_worker_that_is_asked_one_call_at_a_time_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = "config = { max_tokens = 9 }"
+    path = pool_file(tmp_path, f"bounded {few}", "free ", f"spends {few}")
+    main(["doctor", "--pool", path])
+    said = [one for one in capsys.readouterr().out.splitlines() if "at a time" in one]
+    assert said == [
+        "- note: under --max-usd 'spends' is asked one call at a time: it spends tokens of its "
+        "own, which nothing limits."
+    ]
+    main(["doctor", "--pool", pool_file(tmp_path, "bounded ")])
+    assert (
+        "- note: under --max-usd 'bounded' is asked one call at a time: it has no max_tokens; set "
+        "one in its config to have its calls side by side." in capsys.readouterr().out
+    )
+
+
+def test_a_run_with_a_limit_says_once_who_is_asked_one_call_at_a_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve([taking(CHEAP)] * 3) as server:
+        path = write_pool(tmp_path, server, "max_retries = 0")
+        words = ["run", "--suite", "practice-integer", "--system", "single:olive", "--pool", path]
+        words += ["--limit", "2", "--log-dir", str(tmp_path / "run")]
+        assert copy_context().run(main, [*words, "--max-usd", "9"]) == 0
+    said = [one for one in capsys.readouterr().err.splitlines() if "one call at a time" in one]
+    assert [one.split()[4] for one in said] == ["'olive'", "'quince'"]
+    assert len(server.bill.lines) == 2
