@@ -44,7 +44,7 @@ HEAD = Head(task="limits", suite="", system="", label="live", book="", book_sha2
 
 def ramp(cheap: int = 12, dear: int = 60) -> list[Act]:
     """Answer some calls cheaply, then take all that a request allows."""
-    return [taking(CHEAP)] * cheap + [taking(TOKENS)] * dear
+    return [taking(CHEAP)] * cheap + [taking(TOKENS, wait_s=0.05)] * dear
 
 
 def burst(calls: int = 60) -> list[Act]:
