@@ -8,10 +8,12 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from decimal import Decimal
 from importlib import metadata, util
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from harness.errors import UserError
 from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.request import max_tokens_of
 from harness.pool import slot_model
@@ -85,16 +87,38 @@ def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
     return {slot.name: why for slot in spec.slots if (why := _without_bound(slot, book))}
 
 
+def refuse_too_little(spec: PoolSpec, book: Book, part: Decimal, processes: int) -> None:
+    """Raise UserError where no call of any worker fits into what one process may spend."""
+    bounds = {slot.name: _bound(slot, book) for slot in spec.workers}
+    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    if len(known) < len(bounds):
+        return
+    name = min(known, key=lambda one: known[one])
+    if known[name] > part:
+        who = f"each of {processes} processes" if processes > 1 else "all calls together"
+        raise UserError(
+            f"One call of {name!r} can cost ${known[name]:.4f}, more than the ${part:.4f} that "
+            f"{who} may: raise the limit of dollars, or set a smaller max_tokens for the workers."
+        )
+
+
+def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
+    """Return the most that a call with an empty prompt can cost; None where nothing bounds it."""
+    service = service_of(slot.config, slot.args)
+    attempted = Attempted("unknown", "none", None, service, 0, _max_tokens(slot))
+    return upper_bound(attempted, book.prices.get(slot.price_ref))
+
+
 def _without_bound(slot: WorkerSpec, book: Book) -> str:
     price = book.prices.get(slot.price_ref)
     if price is None:
         return ""
-    service, most = service_of(slot.config, slot.args), _max_tokens(slot)
-    if upper_bound(Attempted("unknown", "none", None, service, 0, most), price) is not None:
+    if _bound(slot, book) is not None:
         return ""
+    service = service_of(slot.config, slot.args)
     if service != STANDARD and service not in price.services:
         return f"the book has no factor for service {service!r}"
-    if most is None:
+    if _max_tokens(slot) is None:
         return "it has no max_tokens; set one in its config to have its calls side by side"
     return "it spends tokens of its own, which nothing limits"
 

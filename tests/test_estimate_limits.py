@@ -38,16 +38,17 @@ def test_limits_that_may_stop_something_are_named_one_line_each(tmp_path: Path) 
         return told[len(as_text(found).splitlines()) :]
 
     assert said(blind, max_usd="1", each="1") == []
-    assert said(blind, max_usd="0.05", each="0.001") == [
+    assert said(blind, max_usd="0.05", each="0.03305") == [
         "--max-usd 0.05 may stop the run before the end: up to $0.3962 is possible.",
-        "--max-usd-per-query 0.001 may stop questions before the end: up to $0.0331 is possible "
+        "--max-usd-per-query 0.03305 may stop questions before the end: up to $0.0331 is possible "
         "(single:ada on toy).",
     ]
     toy_run(log_dir, limit=5)
     known = dry(log_dir, limit=12)
-    assert said(known, max_usd="0.1", each="0.001") == [
+    assert said(known, max_usd="0.1", each="0.03305") == [
         "--max-usd 0.1 ($0.0500 of it is spent) is too little: $0.0700 is expected.",
-        "--max-usd-per-query 0.001 is too little: $0.0100 is expected (single:ada on toy).",
+        "--max-usd-per-query 0.03305 may stop questions before the end: up to $0.0331 is possible "
+        "(single:ada on toy).",
     ]
 
 
@@ -63,6 +64,9 @@ def test_a_limit_below_every_first_call_is_refused_in_one_sentence(tmp_path: Pat
     )
     with pytest.raises(UserError, match=r"more than --max-usd-per-query 0.03 allows"):
         refuse_too_little(found, asked(log_dir, max_usd_per_query=Decimal("0.03")))
+    assert as_text(found, asked(log_dir, max_usd=Decimal("0.03"))).splitlines()[-1] == str(
+        stop.value
+    )
     refuse_too_little(found, asked(log_dir, max_usd=Decimal("0.0331")))
 
 

@@ -16,7 +16,7 @@ from providers import CLIENTS_WARN, dropping, serve, taking, write_pool
 from runs import BOOK
 
 from harness.cli import main
-from harness.errors import SpendLimit
+from harness.errors import SpendLimit, UserError
 from harness.ledger.asking import recording_calls
 from harness.ledger.request import Request, client_retries
 from harness.pool import Pool
@@ -96,6 +96,14 @@ def test_a_training_whose_replies_lie_passes_its_limit_by_the_excess_in_flight(
 ) -> None:
     found = trained(tmp_path, lie(), FIVE)
     assert FIVE < found.billed <= FIVE + 9 * (TOOK - BOUND)
+
+
+def test_a_training_whose_part_is_less_than_a_call_can_cost_is_refused(tmp_path: Path) -> None:
+    said = (
+        r"One call of 'olive' can cost \$0.5503, more than the \$0.5000 that each of 10 processes"
+    )
+    with pytest.raises(UserError, match=said):
+        trained(tmp_path, ramp(), FIVE, processes=10)
 
 
 def test_a_limit_below_one_bound_asks_nobody(tmp_path: Path) -> None:

@@ -79,6 +79,9 @@ def _safe(found: Estimate) -> str:
 
 def limits_said(found: Estimate, request: Request) -> Iterator[str]:
     """Yield a line for each limit of a request that may stop something before its end."""
+    if said := too_little(found, request):
+        yield said
+        return
     if request.max_usd is not None:
         left = request.max_usd - found.already
         if said := _too_little((found.expected.usd, found.most.usd), left, "the run"):
@@ -105,10 +108,16 @@ def _too_little(takes: tuple[Decimal | None, Decimal | None], left: Decimal, wha
 
 def refuse_too_little(found: Estimate, request: Request) -> None:
     """Raise UserError where a limit is less than the first call of every question can cost."""
+    if said := too_little(found, request):
+        raise UserError(said)
+
+
+def too_little(found: Estimate, request: Request) -> str:
+    """Return why a limit would let no call go out; empty where it lets one, or may."""
     left = [line for line in found.lines if line.left]
     firsts = [line.first for line in left if line.first is not None]
     if not firsts or len(firsts) < len(left):
-        return
+        return ""
     first = min(firsts, key=lambda one: one.usd)
     limits = (
         ("--max-usd", request.max_usd, found.already),
@@ -117,10 +126,11 @@ def refuse_too_little(found: Estimate, request: Request) -> None:
     for name, limit, already in limits:
         if limit is not None and limit - already < first.usd:
             leaves = f"leaves ${limit - already:.4f}" if already else "allows"
-            raise UserError(
+            return (
                 f"One call of {first.worker!r} can cost ${first.usd:.4f}, more than {name} "
                 f"{limit:f} {leaves}: raise it, or set a smaller max_tokens for the worker."
             )
+    return ""
 
 
 def warning(found: Estimate, request: Request) -> str:

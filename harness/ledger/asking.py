@@ -144,7 +144,7 @@ class Payment:
 
     def failed(self, status: int | None) -> None:
         """Count an attempt that failed and is to be made again, and give back what it held."""
-        self._lost(1 if status is None else 0)
+        self._lost(1 if status is None or status < REFUSED else 0)
         self.allowance.release()
 
     def reply(self, asked: Asked) -> None:

@@ -46,7 +46,7 @@ class Paying(Protocol):
 
 
 PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
-"""What pays for the call that this context waits for; None where nothing is limited."""
+"""What pays for the call that this context waits for; None where nobody counts dollars."""
 
 WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
 """The call that this context waits for."""
@@ -116,7 +116,7 @@ class Counted:
 
 
 class LedgerHooks(Hooks):
-    """Pays and counts; on while a journal is open, and for a call that needs an allowance."""
+    """Pays and counts; on while a journal is open, and for a call that is paid for."""
 
     def enabled(self) -> bool:
         """Say whether there is anything to do: other evals of the process are not slowed."""
