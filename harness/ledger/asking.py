@@ -108,6 +108,7 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
     cannot be written down. A request that was refused as too long is not billed.
     """
+    listen()
     asked = Asked()
     payment = _payment(request, spend) if spend else None
     token = PAYING.set(payment)
@@ -193,12 +194,16 @@ class InFlight:
     have to pay for.
     """
 
-    journal: Journal
     request: Request
     recorder: Recorder
     span: str | None
     call: str | None = None
     began: float = 0.0
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal; OSError when it cannot be made. Who only asks for money makes none."""
+        return self.recorder.journal.journal()
 
     def dispatched(self) -> str:
         """Write the intent, once, and return the call's id; OSError when it cannot be written."""
@@ -224,7 +229,7 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     if recorder is None:
         yield
         return
-    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id())
+    flight = InFlight(request, recorder, current_span_id())
     token = WAITING.set(flight)
     try:
         yield
@@ -247,7 +252,6 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
 
 def _payment(request: Request, spend: Spend) -> Payment:
     """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    listen()
     price, service = spend.book.prices.get(request.price_ref), _service(request.model)
     most = None
     if request.is_bounded:
