@@ -148,6 +148,15 @@ class InFlight:
     asked: Asked
     call: str | None = None
     began: float = 0.0
+    waits: bool = False
+    """Whether an attempt has failed and the next has not gone out."""
+
+    def goes_out(self) -> None:
+        """Write down that an attempt goes out; OSError when it cannot be written."""
+        if self.waits:
+            self.journal.again(self.dispatched())
+            self.waits = False
+        self.dispatched()
 
     def dispatched(self) -> str:
         """Write the intent, once, and return the call's id; OSError when it cannot be written."""
@@ -157,7 +166,8 @@ class InFlight:
         return self.call
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another follows."""
+        """Write down that an attempt over HTTP has failed and another is to follow."""
+        self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
         self.asked.silent += status is None
 
@@ -183,7 +193,10 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     except BaseException as error:  # a cancelled call may be billed as well
         event = last_event(flight.span)
         if flight.call or event:
-            ended = asked.ended = failed(error, event, flight.took_s)
+            ended = failed(error, event, flight.took_s)
+            if flight.waits:  # the attempt that was to follow never went out
+                ended = replace(ended, event=None, refused=True)
+            asked.ended = ended
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
                 flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
         raise

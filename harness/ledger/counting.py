@@ -21,12 +21,12 @@ from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageD
 class Announced(Protocol):
     """A call of which Inspect announces what happens: an `InFlight` of harness/ledger/asking.py."""
 
-    def dispatched(self) -> str:
-        """Write its intent, once; OSError when it cannot be written."""
+    def goes_out(self) -> None:
+        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
         ...
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another follows."""
+        """Write down that an attempt over HTTP has failed and another is to follow."""
         ...
 
 
@@ -102,11 +102,11 @@ class LedgerHooks(Hooks):
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        """Write down that the call in flight is about to be dispatched, and only then let it."""
+        """Write down that an attempt of the call in flight is about to go out, and then let it."""
         flight = WAITING.get()
         if flight:
             try:
-                flight.dispatched()
+                flight.goes_out()
             except OSError as error:
                 raise Unwritten from error
 

@@ -25,6 +25,10 @@ Phase = Literal["solve", "score"]
 IN_FLIGHT = "in flight when the run was stopped"
 """The error of a call that a killed run left behind: what was billed for it is unknown."""
 ATTACHMENT = "attachment://"
+ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
+"""Headers with the id of a request, in the order in which Inspect looks for them."""
+OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
+"""The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
 NOTHING: Json = {}
 Span = tuple[str | None, str | None, str]
 """Parent, type and name."""
@@ -63,7 +67,7 @@ class CallEvent:
     retries: int
     """HTTP attempts before the one that is logged."""
     request_ids: tuple[Json, ...]
-    """`{id, header, status}` of each HTTP response of this call, as Inspect saw them."""
+    """`{id, header, status}` of each HTTP response of this call that had an id, one for each."""
     max_tokens: int | None
     raw_usage: Json | None
     """The provider's own usage, where the log kept its response."""
@@ -129,10 +133,32 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         event.get("completed"),
         event.get("working_time"),
         event.get("retries") or 0,
-        tuple(event.get("request_ids") or ()),
+        tuple(responses(event.get("request_ids") or (), model)),
         (event.get("config") or NOTHING).get("max_tokens"),
         None if raw is None else dict(raw),
     )
+
+
+def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
+    """Yield one id for each HTTP response: its provider's own, where a gateway has added others.
+
+    Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response: what
+    does not come later in it than the id before, or has another status, is of the next response.
+    """
+    own = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
+    one: Json | None = None
+    place = -1
+    for id in ids:
+        header = id.get("header")
+        here = ID_HEADERS.index(header) if header in ID_HEADERS else -1
+        if one is not None and (here <= place or id.get("status") != one.get("status")):
+            yield one
+            one = None
+        if one is None or header == own:
+            one = id
+        place = here
+    if one is not None:
+        yield one
 
 
 def attached(text: str, sample: Json) -> str:

@@ -7,7 +7,8 @@ billed. Lines:
 
     head     who writes: schema, task, suite, system, label, book, process
     intent   a call is about to be dispatched
-    retry    an HTTP attempt of it has failed and another follows
+    retry    an HTTP attempt of it has failed; another follows after a wait
+    again    that other attempt is about to be dispatched: without it, none followed
     outcome  the call has ended: usage, or what went wrong
     totals   what Inspect's own hooks counted, per model: an independent sum
 """
@@ -28,7 +29,9 @@ import orjson
 from harness.ledger.row import Cache, Scope, canonical
 from harness.records import Usage
 
-SCHEMA = "podium-journal-1"
+SCHEMA = "podium-journal-2"
+OLDER = "podium-journal-1"
+"""Has no `again` lines: every `retry` is taken for an attempt that was followed by another."""
 FOLDER = "ledger"
 """Where a run's journals lie, below its log directory."""
 BEGINNING = "0" * 64
@@ -118,9 +121,13 @@ class Journal:
         return call
 
     def retry(self, call: str, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an HTTP attempt (1 for the first) has failed and another follows."""
+        """Write down that an HTTP attempt (1 for the first) has failed and another is to follow."""
         failed = {"attempt": attempt, "error": error, "http_status": status}
         self.write("retry", {"call": call, **failed})
+
+    def again(self, call: str) -> None:
+        """Write down that the attempt after a failed one is about to be dispatched."""
+        self.write("again", {"call": call})
 
     def outcome(self, call: str, outcome: Outcome) -> None:
         """Write down how a call has ended."""
@@ -177,6 +184,25 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
                 yield cast(dict[str, Any], found)
             elif unreadable is not None:
                 unreadable.append(number)
+
+
+@dataclass(slots=True)
+class Tries:
+    """The HTTP attempts of a call that failed with another to follow, and how many did follow."""
+
+    retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    followed: int = 0
+
+    def add(self, line: Mapping[str, Any], schema: object) -> None:
+        """Take a `retry` or an `again` line of a journal of some schema."""
+        if line.get("kind") == "retry":
+            self.retries.append(dict(line))
+        self.followed += (line.get("kind") == "again") != (schema == OLDER)
+
+    @property
+    def waited(self) -> bool:
+        """Whether the call ended, or its process did, while it waited to try again."""
+        return len(self.retries) > self.followed
 
 
 def usage_of(line: Mapping[str, Any]) -> Usage | None:
