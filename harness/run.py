@@ -25,6 +25,7 @@ from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
 from harness.late import late_entries, waits
 from harness.learning.teaching import teachers
+from harness.ledger.journal import mend
 from harness.ledger.spending import Standing, standing
 from harness.pool_file import PoolSpec
 from harness.records import Question
@@ -57,6 +58,7 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
         refuse_unfit(job, suites, asked.systems, checked)
         refuse_unlearnable(job, suites, asked.systems, checked)
         with locked(request.log_dir), manifested(request.log_dir):
+            mend(request.log_dir)
             experiment = open_experiment(request.log_dir, named)
             return _run(job, suites, asked.systems, experiment)
 

@@ -212,7 +212,6 @@ def test_a_call_that_was_cancelled_while_it_waited_to_try_again_is_one_row(tmp_p
     assert sorted(row.http_status or 0 for row in left.rows) == [400, 429, 529]
     assert {(row.attempt, row.billable, row.usd) for row in left.rows} == {(1, "no", ZERO)}
     assert left.failing == set()
-    assert audit(left.folder, strict=True).ok
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,10 @@ def chains(evidence: Evidence) -> Checked:
         for fault in journal.chain.faults:
             said = f"line {fault.line} {fault.kind}: {fault.said}"
             found.faults.append(Fault("I14", evidence.name, f"journal {journal.name}", said))
+        found.weak["lines of journals that were left torn, and named when the run was resumed"] += (
+            journal.torn
+        )
+    found.weak = +found.weak
     return found
 
 

@@ -36,6 +36,8 @@ class JournalRecord:
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
     """What Inspect's own hooks counted."""
+    torn: int = 0
+    """Lines of which a machine that went down, say, has left a part."""
 
     @property
     def name(self) -> str:
@@ -90,6 +92,8 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.head = entry
     elif kind == "totals":
         journal.totals.append(entry)
+    elif kind == "torn":
+        journal.torn += 1
     else:
         _keep_call(journal, entry, found)
 
