@@ -25,6 +25,7 @@ from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summarie
 from inspect_ai.model import Model
 
 from harness.errors import UserError
+from harness.ledger.replay import sample_name
 from harness.ledger.spending import Standing
 from harness.logs import newest_logs
 from harness.plural import counted
@@ -33,6 +34,7 @@ from harness.private import publishable, said
 from harness.progress import progress_line
 from harness.spend import SPEND, Spend
 
+TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 
@@ -152,6 +154,21 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
         summaries = read_eval_log_sample_summaries(str(path))
         pairs = ((str(one.id), one.epoch) for one in summaries if one.completed and not one.error)
         done[name] = frozenset(pairs)
+    return done
+
+
+def logged_samples(log_dir: Path) -> dict[str, float]:
+    """Return the samples that the newest logs below a directory have answered, by their names.
+
+    With each goes the time when its log was written last: all that came before is in there. A file's
+    time may lag behind the clock by a tick.
+    """
+    done: dict[str, float] = {}
+    for path in newest_logs([log_dir]) if any(log_dir.rglob("*.eval")) else ():
+        written, name = path.stat().st_mtime + TICK_S, read_eval_log(str(path), header_only=True).eval.task
+        for one in read_eval_log_sample_summaries(str(path)):
+            if one.completed and not one.error:
+                done[sample_name(name, str(one.id), one.epoch)] = written
     return done
 
 

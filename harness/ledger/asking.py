@@ -8,6 +8,7 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 """
 
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 
+from inspect_ai.event import ModelEvent
 from inspect_ai.model import Model, ModelOutput
 from inspect_ai.util import current_span_id
 
@@ -29,6 +31,7 @@ from harness.ledger.writing import ended as told
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
+from harness.reply_cache import PaidReplies
 from harness.service import service_of
 from harness.spend import Spend
 from harness.usage import usage_of_reply
@@ -40,6 +43,8 @@ class TaskJournal:
 
     log_dir: Path
     head: Head
+    replies: PaidReplies | None = None
+    """Where the replies of its samples are kept until its log has them; None: nowhere."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -69,6 +74,10 @@ class Recorder:
     journal: TaskJournal
     scope: Scope
     sample: SampleRef | None = None
+    draws: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each request was made for the sample: which draw the next one is."""
+    replays: list[str] = field(default_factory=list[str])
+    """Ids of the calls whose replies had been paid for: they took no time."""
 
 
 RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
@@ -206,6 +215,22 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     ended = asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
     asked.usage = ended.usage  # the event may have the provider's own, which says more
     flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+
+
+def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked:
+    """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
+    asked, recorder = Asked(event.output), RECORDER.get()
+    ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
+    asked.ended, asked.usage = ended, ended.usage
+    if recorder:
+        journal = recorder.journal.journal()
+        call = journal.intent(_intent(request, recorder, event.span_id))
+        journal.outcome(call, _priced(ended, request, spend))
+        recorder.replays.append(call)
+    if spend:
+        named = request.price_ref, asked.usage, _service(request.model)
+        asked.usd = spend.add(*named, cached=True)
+    return asked
 
 
 def _most(request: Request, spend: Spend) -> Decimal | None:

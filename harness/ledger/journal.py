@@ -104,6 +104,8 @@ class Outcome:
     refused: bool = False
     """True when nothing was generated or billed: the provider refused the request, or a limit of
     ours ended it before it was sent (then there is an error and no event)."""
+    from_store: bool = False
+    """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
     latency_s: float | None = None
     output_sha256: str | None = None
     raw_usage: Mapping[str, Any] | None = None

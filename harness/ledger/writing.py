@@ -65,6 +65,7 @@ class Told:
     billable: Billable
     usage: Usage | None = None
     cache: Cache = "none"
+    from_store: bool = False
     started: str = ""
     """Empty: when the call began."""
     served_model: str | None = None
@@ -147,6 +148,7 @@ def ended(attempt: int, outcome: Json | None, event: CallEvent | None) -> Told:
         billable="no" if refused else _billable(cache, usage, error, status),
         usage=usage,
         cache=cache,
+        from_store=bool(outcome.get("from_store")),
         started=event.started if event else "",
         served_model=outcome.get("served_model"),
         request_id=outcome.get("request_id"),
@@ -240,6 +242,7 @@ def write(base: Base, told: Told) -> LedgerRow:
         error=told.error,
         stop=told.stop,
         cache=told.cache,
+        from_store=told.from_store,
         billable=told.billable,
         usage_source=SOURCES.get(base.label, "provider") if told.usage else "missing",
         prompt_bytes=base.prompt_bytes,
