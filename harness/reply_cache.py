@@ -129,15 +129,20 @@ class PaidReplies:
         if self._file and not self._file.forget(logged):
             self.clear()
 
+    def close(self) -> None:
+        """Close the file, for everybody in this process who shares it."""
+        if self.path is not None:
+            with _OPENING:
+                shared = _OPEN.pop((os.getpid(), self.path), None)
+            if shared:
+                shared.replies.close()
+        self._file = None
+
     def clear(self) -> None:
         """Delete the file, and its folder where nothing else is in it."""
+        self.close()
         if (path := self.path) is None:
             return
-        with _OPENING:
-            _OPEN.pop((os.getpid(), path), None)
-        if self._file:
-            self._file.replies.close()
-            self._file = None
         for name in (path, *path.parent.glob(f"{path.name}-*")):
             name.unlink(missing_ok=True)
         with suppress(OSError):

@@ -82,6 +82,7 @@ def kept_until_logged(log_dir: Path) -> Generator[None]:
     finally:
         with suppress(PodiumError, OSError):  # the next sitting tidies up as well
             replies.forget(logged_samples(log_dir))
+            replies.close()
 
 
 def _run(

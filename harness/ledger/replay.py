@@ -100,7 +100,7 @@ def _model(model: Model) -> tuple[object, ...]:
     """Return what tells a model's replies from another's; the cache policy's scopes included."""
     settings = model.config.model_dump(exclude_none=True)
     whole_eval = active_generate_config().cache
-    return str(model), model.api.base_url, model.model_args, settings, repr(whole_eval)
+    return str(model), model.model_args, settings, repr(whole_eval)
 
 
 def _turn(message: ChatMessage) -> object:
