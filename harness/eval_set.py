@@ -118,11 +118,12 @@ def run_tasks(
 def _unwritten(error: BaseException) -> str:
     """Return why a file could not be written, if that is what ended a run; else nothing."""
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        return error.strerror
+        return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
         return str(error)
-    more = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    behind = (*more, error.__cause__ or error.__context__)
+    behind = [error.__cause__ or error.__context__]
+    if isinstance(error, BaseExceptionGroup):
+        behind += cast(BaseExceptionGroup[BaseException], error).exceptions
     return next((why for one in behind if one and (why := _unwritten(one))), "")
 
 
@@ -160,12 +161,15 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 def logged_samples(log_dir: Path) -> dict[str, float]:
     """Return the samples that the newest logs below a directory have answered, by their names.
 
-    With each goes the time when its log was written last: all that came before is in there. A file's
-    time may lag behind the clock by a tick.
+    With each goes the time when its log was written last: all that came before is in there. The
+    time of a file may lag behind the clock by a tick.
     """
     done: dict[str, float] = {}
     for path in newest_logs([log_dir]) if any(log_dir.rglob("*.eval")) else ():
-        written, name = path.stat().st_mtime + TICK_S, read_eval_log(str(path), header_only=True).eval.task
+        written, name = (
+            path.stat().st_mtime + TICK_S,
+            read_eval_log(str(path), header_only=True).eval.task,
+        )
         for one in read_eval_log_sample_summaries(str(path)):
             if one.completed and not one.error:
                 done[sample_name(name, str(one.id), one.epoch)] = written

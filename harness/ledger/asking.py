@@ -163,7 +163,7 @@ class InFlight:
     def goes_out(self) -> None:
         """Write down that an attempt goes out; OSError when it cannot be written."""
         if self.waits:
-            self.journal.again(self.dispatched())
+            self.journal.again(self.dispatched(), round(self.took_s, 6))
             self.waits = False
         self.dispatched()
 
@@ -275,14 +275,15 @@ def _service(model: Model) -> Service:
 @contextmanager
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
-) -> Generator[None]:
+) -> Generator[Recorder | None]:
     """Let the calls made within be written to a journal; None changes nothing."""
     if journal is None:
-        yield
+        yield None
         return
-    token = RECORDER.set(Recorder(journal, scope, sample))
+    recorder = Recorder(journal, scope, sample)
+    token = RECORDER.set(recorder)
     try:
-        yield
+        yield recorder
     finally:
         RECORDER.reset(token)
 

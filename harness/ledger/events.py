@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 from harness.ledger.raw_log import Json
 from harness.ledger.row import Cache
-from harness.records import Usage
+from harness.records import PODIUM, SECONDS, Usage
 from harness.usage import raw_usage, usage_from_json, with_raw
 
 Phase = Literal["solve", "score"]
@@ -71,6 +71,8 @@ class CallEvent:
     max_tokens: int | None
     raw_usage: Json | None
     """The provider's own usage, where the log kept its response."""
+    longest_s: float | None
+    """How long its whole sample took by a steady clock, where the log says."""
 
     @property
     def refused(self) -> bool:
@@ -81,7 +83,8 @@ class CallEvent:
     def latency_s(self) -> float:
         """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
         if self.completed:
-            return seconds_between(self.started, self.completed)
+            took = _steady(seconds_between(self.started, self.completed), self.longest_s)
+            return nan if took is None else took
         return nan if self.working_s is None else self.working_s
 
 
@@ -136,6 +139,7 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         tuple(responses(event.get("request_ids") or (), model)),
         (event.get("config") or NOTHING).get("max_tokens"),
         None if raw is None else dict(raw),
+        sample.get("total_time"),
     )
 
 
@@ -212,7 +216,30 @@ class Places:
 
 
 def solver_seconds(sample: Json) -> float | None:
-    """Return the wall time of the solvers; None for a sample that did not get through them."""
+    """Return how long the solvers took; None for a sample that did not get through them.
+
+    Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies were
+    read from the store. Older logs have only times of day: what is longer than the whole sample, by
+    Inspect's steady clock, is a clock that was set.
+    """
+    shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
+    if SECONDS in shape:
+        return shape[SECONDS]
+    return _steady(_solver_span(sample), sample.get("total_time"))
+
+
+SLACK_S = 1.0
+"""By how much two clocks may differ over a sample."""
+
+
+def _steady(seconds: float | None, longest: float | None) -> float | None:
+    """Return a difference of two times of day; None where the clock was set in between."""
+    if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
+        return None
+    return seconds
+
+
+def _solver_span(sample: Json) -> float | None:
     events: list[Json] = sample.get("events") or []
     places = Places(events)
     begun: dict[str, str] = {}

@@ -138,9 +138,12 @@ class Journal:
         failed = {"attempt": attempt, "error": error, "http_status": status}
         self.write("retry", {"call": call, **failed})
 
-    def again(self, call: str) -> None:
-        """Write down that the attempt after a failed one is about to be dispatched."""
-        self.write("again", {"call": call})
+    def again(self, call: str, after_s: float | None = None) -> None:
+        """Write down that the attempt after a failed one is about to be dispatched.
+
+        `after_s` is how long after the first, by a steady clock.
+        """
+        self.write("again", {"call": call, "after_s": after_s})
 
     def outcome(self, call: str, outcome: Outcome) -> None:
         """Write down how a call has ended."""
@@ -271,11 +274,15 @@ class Tries:
 
     retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     followed: int = 0
+    last: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The last `again` line."""
 
     def add(self, line: Mapping[str, Any], schema: object) -> None:
         """Take a `retry` or an `again` line of a journal of some schema."""
         if line.get("kind") == "retry":
             self.retries.append(dict(line))
+        else:
+            self.last = dict(line)
         self.followed += (line.get("kind") == "again") != (schema == OLDER)
 
     @property

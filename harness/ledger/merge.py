@@ -172,9 +172,13 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
 
 
 def _since_retry(told: Told, record: CallRecord) -> Told:
-    """Return an attempt from when the one before it had failed: journals time whole calls."""
+    """Return an attempt from when it went out: journals time whole calls."""
     if not record.retries:
         return told
+    after = record.tries.last.get("after_s")
+    if told.latency_s is not None and isinstance(after, float):
+        took = max(told.latency_s - after, 0.0)
+        return replace(told, started=str(record.tries.last["at"]), latency_s=round(took, 6))
     begun, ended = (
         str((line or {}).get("at", "")) for line in (record.retries[-1], record.outcome)
     )

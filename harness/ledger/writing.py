@@ -6,6 +6,7 @@ the difference. Not here: which lines and events belong together (harness/ledger
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from harness.ledger.billing import Attempted, money
@@ -211,7 +212,8 @@ def request_id_of(event: CallEvent) -> str | None:
 
 def seconds(event: CallEvent) -> float | None:
     """Return how long an event took, by its own clock; None when nobody knows."""
-    return event.latency_s if event.completed else event.working_s
+    took = event.latency_s if event.completed else event.working_s
+    return None if took is None or isnan(took) else took
 
 
 def write(base: Base, told: Told) -> LedgerRow:
