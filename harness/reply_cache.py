@@ -211,7 +211,7 @@ def _opened(path: Path) -> _File:
             "PRAGMA synchronous = OFF",
             "PRAGMA secure_delete = ON",
             f"CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {MORE[0]},"
-            f" {MORE[1]}) WITHOUT ROWID",
+            f" {MORE[1]})",
             "BEGIN EXCLUSIVE",
             "COMMIT",
         ):

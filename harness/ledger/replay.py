@@ -18,7 +18,6 @@ from typing import Any, cast
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
-from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.util import current_span_id
 
 from harness.ledger.asking import RECORDER
@@ -99,8 +98,7 @@ def _asked(request: Request) -> tuple[object, ...]:
 def _model(model: Model) -> tuple[object, ...]:
     """Return what tells a model's replies from another's; the cache policy's scopes included."""
     settings = model.config.model_dump(exclude_none=True)
-    whole_eval = active_generate_config().cache
-    return str(model), model.model_args, settings, repr(whole_eval)
+    return str(model), model.model_args, settings
 
 
 def _turn(message: ChatMessage) -> object:
