@@ -19,7 +19,6 @@ from inspect_ai.model import ChatMessage, Model
 from conductor.asked_pool import AskedPool, Asking, identities
 from conductor.form import Form
 from conductor.pacing import Pace, Rates
-from conductor.paid_replies import PaidReplies
 from conductor.prompt import request
 from conductor.reading import read
 from conductor.recursion import Keep, join, read_again
@@ -34,6 +33,7 @@ from harness.pool_file import PoolSpec
 from harness.preflight import refuse_too_little
 from harness.prices import Book
 from harness.records import Answer, Question, Reply, Usage
+from harness.reply_cache import PaidReplies
 from harness.rewards.answering import Answered
 from harness.rewards.items import RewardItem, Status, Work
 from harness.spend import Spend

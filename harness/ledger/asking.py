@@ -8,6 +8,7 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 """
 
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -32,6 +33,7 @@ from harness.ledger.writing import ended as told
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
+from harness.reply_cache import PaidReplies
 from harness.service import service_of
 from harness.spend import Allowance, Spend
 from harness.usage import usage_of_reply
@@ -43,6 +45,8 @@ class TaskJournal:
 
     log_dir: Path
     head: Head
+    replies: PaidReplies | None = None
+    """Where the replies of its samples are kept until its log has them; None: nowhere."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,6 +76,10 @@ class Recorder:
     journal: TaskJournal
     scope: Scope
     sample: SampleRef | None = None
+    draws: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each request was made for the sample: which draw the next one is."""
+    replays: list[str] = field(default_factory=list[str])
+    """Ids of the calls whose replies had been paid for: they took no time."""
 
 
 RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
@@ -199,6 +207,15 @@ class InFlight:
     span: str | None
     call: str | None = None
     began: float = 0.0
+    waits: bool = False
+    """Whether an attempt has failed and the next has not gone out."""
+
+    def goes_out(self) -> None:
+        """Write down that an attempt goes out; OSError when it cannot be written."""
+        if self.waits:
+            self.journal.again(self.dispatched(), round(self.took_s, 6))
+            self.waits = False
+        self.dispatched()
 
     @property
     def journal(self) -> Journal:
@@ -213,7 +230,8 @@ class InFlight:
         return self.call
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another follows."""
+        """Write down that an attempt over HTTP has failed and another is to follow."""
+        self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
 
     @property
@@ -238,7 +256,10 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     except BaseException as error:  # a cancelled call may be billed as well
         event = last_event(flight.span)
         if flight.call or event:
-            ended = asked.ended = failed(error, event, flight.took_s)
+            ended = failed(error, event, flight.took_s)
+            if flight.waits:  # the attempt that was to follow never went out
+                ended = replace(ended, event=None, refused=True)
+            asked.ended = ended
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
                 flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
         raise
@@ -248,6 +269,22 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     ended = asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
     asked.usage = ended.usage  # the event may have the provider's own, which says more
     flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+
+
+def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked:
+    """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
+    asked, recorder = Asked(event.output), RECORDER.get()
+    ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
+    asked.ended, asked.usage = ended, ended.usage
+    if recorder:
+        journal = recorder.journal.journal()
+        call = journal.intent(_intent(request, recorder, event.span_id))
+        journal.outcome(call, _priced(ended, request, spend))
+        recorder.replays.append(call)
+    if spend:
+        named = request.price_ref, asked.usage, _service(request.model)
+        asked.usd = spend.add(*named, cached=True)
+    return asked
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
@@ -296,14 +333,15 @@ def _service(model: Model) -> Service:
 @contextmanager
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
-) -> Generator[None]:
+) -> Generator[Recorder | None]:
     """Let the calls made within be written to a journal; None changes nothing."""
     if journal is None:
-        yield
+        yield None
         return
-    token = RECORDER.set(Recorder(journal, scope, sample))
+    recorder = Recorder(journal, scope, sample)
+    token = RECORDER.set(recorder)
     try:
-        yield
+        yield recorder
     finally:
         RECORDER.reset(token)
 

@@ -24,12 +24,12 @@ from harness.errors import SpendLimit
 class Announced(Protocol):
     """A call of which Inspect announces what happens: an `InFlight` of harness/ledger/asking.py."""
 
-    def dispatched(self) -> str:
-        """Write its intent, once; OSError when it cannot be written."""
+    def goes_out(self) -> None:
+        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
         ...
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another follows."""
+        """Write down that an attempt over HTTP has failed and another is to follow."""
         ...
 
 
@@ -127,7 +127,7 @@ class LedgerHooks(Hooks):
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        """Let the call in flight go out: once it may be paid for, and is written down."""
+        """Let an attempt of the call in flight go out, once it is paid for and written down."""
         paying = PAYING.get()
         if paying:
             try:
@@ -137,7 +137,7 @@ class LedgerHooks(Hooks):
         flight = WAITING.get()
         if flight:
             try:
-                flight.dispatched()
+                flight.goes_out()
             except OSError as error:
                 raise Unwritten from error
 

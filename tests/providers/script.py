@@ -44,6 +44,8 @@ class Act:
     """Model that answers; None: the one that was asked for."""
     request_id: str | None = None
     """Given twice, two requests look like one; None: one of its own."""
+    gateway: str | None = None
+    """Header in which a gateway adds an id of its own, `gw-1` and so on."""
     billed: bool | None = None
     """None: what was answered with 200 is billed, also where the client did not see the end."""
 

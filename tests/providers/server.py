@@ -148,6 +148,8 @@ def _transported(app: Starlette) -> Callable[..., Awaitable[None]]:
 def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
     # No client closes its connections when an eval ends; one that is left open is a warning.
     headers = {dialect.request_id_header: line.request_id, "connection": "close"}
+    if act.gateway:
+        headers[act.gateway] = f"gw-{line.number}"
     if act.status != 200:
         if act.retry_after is not None:
             headers["retry-after"] = str(act.retry_after)
