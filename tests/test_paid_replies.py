@@ -230,8 +230,10 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
 
     values, stopped = sitting("0.02")
     assert values == [1.0, 1.0, None, None, None, None]
-    assert "--max-usd 0.02" in stopped
-    assert sitting("0.02") == (values, stopped), "what was paid for is there, and no more"
+    assert stopped.startswith("$0.0200 of --max-usd 0.02 is spent")
+    again, why = sitting("0.02")
+    assert again == values, "what was paid for is there, and no more"
+    assert why.startswith("$0.0200 of --max-usd 0.02 is spent")
     assert len(calls(log)) == 2
     values, stopped = sitting("0.1")
     assert (values, stopped) == ([1.0] * 6, "")

@@ -10,7 +10,7 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -21,19 +21,21 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import Model, ModelOutput
 from inspect_ai.util import current_span_id
 
+from harness.errors import SpendLimit
 from harness.ledger.billing import Attempted, upper_bound
-from harness.ledger.counting import COUNTED, WAITING, Unwritten
+from harness.ledger.counting import COUNTED, PAYING, WAITING, NotAllowed, Unwritten, listen
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
 from harness.ledger.request import Request
 from harness.ledger.row import Scope, plain
+from harness.ledger.writing import REFUSED
 from harness.ledger.writing import ended as told
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.reply_cache import PaidReplies
 from harness.service import service_of
-from harness.spend import Spend
+from harness.spend import Allowance, Spend
 from harness.usage import usage_of_reply
 
 
@@ -94,15 +96,6 @@ class Asked:
     usd: Decimal | None = None
     ended: Outcome | None = None
     """As it was written down; None where nothing is, or nothing was dispatched."""
-    silent: int = 0
-    """Attempts over HTTP that got no answer and were followed by another."""
-
-    @property
-    def lost(self) -> int:
-        """Return the attempts of which nobody knows whether they were billed."""
-        if self.ended is None:
-            return self.silent
-        return self.silent + (told(1, asdict(self.ended), None).billable == "unknown")
 
     @property
     def too_long(self) -> bool:
@@ -124,21 +117,79 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     cannot be written down. A request that was refused as too long is not billed.
     """
     asked = Asked()
-    most = _most(request, spend) if spend else None
-    async with spend.allowance(request.price_ref, most) if spend else nullcontext():
-        try:
-            with _written_down(request, asked, spend):
-                yield asked
-        finally:
-            if spend and asked.lost:
-                for _ in range(asked.lost):
-                    spend.lost(request.price_ref, most)
+    payment = _payment(request, spend) if spend else None
+    token = PAYING.set(payment)
+    try:
+        with _written_down(request, asked, spend):
+            yield asked
         if asked.output and asked.usage is None:
             asked.usage = usage_of_reply(asked.output)
-        if spend:
-            cached = asked.ended is not None and asked.ended.cache == "read"
-            named = request.price_ref, asked.usage, _service(request.model)
-            asked.usd = Decimal(0) if asked.too_long else spend.add(*named, cached=cached)
+        if payment:
+            payment.reply(asked)
+    except NotAllowed as stop:
+        raise stop.__cause__ or SpendLimit(str(stop)) from None
+    except BaseException as error:
+        if payment:
+            payment.broken_off(asked, error)
+        raise
+    finally:
+        PAYING.reset(token)
+        if payment:
+            payment.allowance.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/counting.py)."""
+
+    allowance: Allowance
+    service: Service
+    span: str | None
+
+    async def take(self) -> None:
+        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
+        await self.allowance.take()
+
+    def failed(self, status: int | None) -> None:
+        """Count an attempt that failed and is to be made again, and give back what it held."""
+        self._lost(1 if status is None or status < REFUSED else 0)
+        self.allowance.release()
+
+    def reply(self, asked: Asked) -> None:
+        """Count the reply to a call; one that was refused as too long costs nothing."""
+        self._lost(0)
+        if asked.too_long:
+            asked.usd = Decimal(0)
+            return
+        cached = asked.ended is not None and asked.ended.cache == "read"
+        asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+
+    def broken_off(self, asked: Asked, error: BaseException) -> None:
+        """Count a call without a reply of its own: one that went out may have been billed."""
+        if not self.allowance.in_flight:
+            return
+        ended = asked.ended or failed(error, last_event(self.span), 0.0)
+        billable = told(1, asdict(ended), None).billable
+        self._lost(1 if billable == "unknown" else 0)
+        if billable == "yes":
+            asked.usd = self.allowance.paid(ended.usage, self.service)
+
+    def _lost(self, last: int) -> None:
+        """Count what got no answer in the attempt in flight, tries of its client included."""
+        if self.allowance.in_flight:
+            within = _unanswered(last_event(self.span)) if self.allowance.requests > 1 else 0
+            self.allowance.lost(within + last)
+
+
+def _unanswered(event: ModelEvent | None) -> int:
+    """Return the tries inside one event before its last that got no answer."""
+    if event is None:
+        return 0
+    statuses = [one.status or 0 for one in event.request_ids or ()]
+    if event.error and statuses and statuses[-1] >= REFUSED:
+        statuses.pop()
+    refused = sum(status >= REFUSED for status in statuses)
+    return max(0, (event.retries or 0) - refused)
 
 
 @dataclass(slots=True)
@@ -154,7 +205,6 @@ class InFlight:
     request: Request
     recorder: Recorder
     span: str | None
-    asked: Asked
     call: str | None = None
     began: float = 0.0
     waits: bool = False
@@ -178,7 +228,6 @@ class InFlight:
         """Write down that an attempt over HTTP has failed and another is to follow."""
         self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
-        self.asked.silent += status is None
 
     @property
     def took_s(self) -> float:
@@ -193,7 +242,7 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
     if recorder is None:
         yield
         return
-    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id(), asked)
+    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id())
     token = WAITING.set(flight)
     try:
         yield
@@ -233,11 +282,16 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked
     return asked
 
 
-def _most(request: Request, spend: Spend) -> Decimal | None:
-    """Return the most that an attempt without an answer can have cost; None if unbounded."""
-    price, model = spend.book.prices.get(request.price_ref), request.model
-    sizes = request.prompt_bytes, request.max_tokens
-    return upper_bound(Attempted("unknown", "none", None, _service(model), *sizes), price)
+def _payment(request: Request, spend: Spend) -> Payment:
+    """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
+    listen()
+    price, service = spend.book.prices.get(request.price_ref), _service(request.model)
+    most = None
+    if request.is_bounded:
+        sizes = request.prompt_bytes, request.max_tokens
+        most = upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
+    allowance = Allowance(spend, request.price_ref, most, request.requests)
+    return Payment(allowance, service, current_span_id())
 
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:

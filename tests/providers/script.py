@@ -38,6 +38,8 @@ class Act:
     tell: Tell = truly
     ending: Ending = "whole"
     stall_s: float = 30.0
+    wait_s: float = 0.0
+    """Seconds before anything is sent: requests that come together are in flight together."""
     served: str | None = None
     """Model that answers; None: the one that was asked for."""
     request_id: str | None = None
@@ -60,6 +62,11 @@ Script = Sequence[Act] | Mapping[str, Sequence[Act]]
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
     """Answer, and say truly what it took."""
     return Act(text=text, usage=usage)
+
+
+def taking(output: int, *, input: int = 20, wait_s: float = 0.0) -> Act:
+    """Answer, having written so many tokens, and say so; what they may be is the test's concern."""
+    return Act(usage=Usage(input=input, output=output), wait_s=wait_s)
 
 
 def rate_limited(retry_after: float | None = 0.01) -> Act:

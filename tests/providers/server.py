@@ -106,6 +106,7 @@ class _Desk:
             act = self.fates.next(asked.model)
             line = self.entry(dialect, asked, act, _key(request))
             self.bill.lines.append(line)
+            await asyncio.sleep(act.wait_s)
             if act.ending == "stalled":
                 await _until_left(request, act.stall_s)
             if act.ending == "dropped":
