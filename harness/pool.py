@@ -104,6 +104,8 @@ class Pool:
         try:
             async with span(step, type="workflow_step"), asking(request, self.spend) as asked:
                 output = asked.output = await _generate(request, number)
+            if output.empty:
+                raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:

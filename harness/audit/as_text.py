@@ -22,6 +22,7 @@ COUNTS = (
     ("intents", "calls written down before they went out (journals)"),
     ("outcomes", "calls written down when they had ended (journals)"),
     ("in flight", "calls in flight when their process ended"),
+    ("untold", "calls that ended, and how was not written down (the log may know)"),
     ("attempts", "attempts in the ledger, one row each"),
     ("retries", "of them repeated after one that failed"),
     ("failed", "of them failed"),

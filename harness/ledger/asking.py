@@ -7,6 +7,7 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 (harness/prices/pricing.py).
 """
 
+import logging
 import threading
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
@@ -16,22 +17,29 @@ from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 
+from inspect_ai.event import ModelEvent
 from inspect_ai.model import Model, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.counting import COUNTED, WAITING, Unwritten
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
-from harness.ledger.observed import failed, last_event, outcome_of
+from harness.ledger.observed import failed, last_event, made_readable, outcome_of
 from harness.ledger.request import Request
-from harness.ledger.row import Scope, plain
+from harness.ledger.row import Billable, Scope, plain
 from harness.ledger.writing import ended as told
+from harness.ledger.writing import is_refusal
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.service import service_of
 from harness.spend import Spend
-from harness.usage import usage_of_reply
+
+_LOGGER = logging.getLogger(__name__)
+UNBELIEVED = (
+    "{} ({}) reports token counts that cannot be; what such calls cost is unknown, they count as "
+    "the most they can have cost, and `podium audit` names them."
+)
 
 
 @dataclass(slots=True)
@@ -40,6 +48,8 @@ class TaskJournal:
 
     log_dir: Path
     head: Head
+    suspect: set[str] = field(default_factory=set[str])
+    """Workers of whose impossible counts the user has been told."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -84,16 +94,19 @@ class Asked:
     """What the provider counted; None when it counted nothing."""
     usd: Decimal | None = None
     ended: Outcome | None = None
-    """As it was written down; None where nothing is, or nothing was dispatched."""
+    """As it is written down, where that is done; None while nothing was dispatched."""
     silent: int = 0
     """Attempts over HTTP that got no answer and were followed by another."""
 
     @property
     def lost(self) -> int:
         """Return the attempts of which nobody knows whether they were billed."""
-        if self.ended is None:
-            return self.silent
-        return self.silent + (told(1, asdict(self.ended), None).billable == "unknown")
+        return self.silent + (self.billable == "unknown")
+
+    @property
+    def billable(self) -> Billable | None:
+        """Say whether its last attempt is billed; None where nothing was dispatched."""
+        return told(1, asdict(self.ended), None).billable if self.ended else None
 
     @property
     def too_long(self) -> bool:
@@ -102,7 +115,7 @@ class Asked:
         Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
         that was cut there, for there was no more room, has tokens and is a reply.
         """
-        if self.output is None or self.output.stop_reason != "model_length":
+        if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
             return False
         return not (self.output.usage and self.output.usage.output_tokens)
 
@@ -121,15 +134,8 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
             with _written_down(request, asked, spend):
                 yield asked
         finally:
-            if spend and asked.lost:
-                for _ in range(asked.lost):
-                    spend.lost(request.price_ref, most)
-        if asked.output and asked.usage is None:
-            asked.usage = usage_of_reply(asked.output)
-        if spend:
-            cached = asked.ended is not None and asked.ended.cache == "read"
-            named = request.price_ref, asked.usage, _service(request.model)
-            asked.usd = Decimal(0) if asked.too_long else spend.add(*named, cached=cached)
+            if spend:
+                _metered(request, asked, spend, most)
 
 
 @dataclass(slots=True)
@@ -159,7 +165,7 @@ class InFlight:
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
         """Write down that an attempt over HTTP has failed and another follows."""
         self.journal.retry(self.dispatched(), attempt, error, status)
-        self.asked.silent += status is None
+        self.asked.silent += not is_refusal(status)
 
     @property
     def took_s(self) -> float:
@@ -170,29 +176,73 @@ class InFlight:
 @contextmanager
 def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
-    recorder = RECORDER.get()
-    if recorder is None:
-        yield
-        return
-    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id(), asked)
+    recorder, span = RECORDER.get(), current_span_id()
+    flight = None
+    if recorder is not None:
+        flight = InFlight(recorder.journal.journal(), request, recorder, span, asked)
     token = WAITING.set(flight)
     try:
         yield
     except Unwritten as error:
         raise error.__cause__ or OSError("the journal cannot be written") from None
     except BaseException as error:  # a cancelled call may be billed as well
-        event = last_event(flight.span)
-        if flight.call or event:
-            ended = asked.ended = failed(error, event, flight.took_s)
+        event = last_event(span)
+        if event or (flight and flight.call):
+            _end(asked, event, flight, error)
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
-                flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+                _write(asked, flight, spend)
         raise
     finally:
         WAITING.reset(token)
-    took, event = flight.took_s, last_event(flight.span)
-    ended = asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
-    asked.usage = ended.usage  # the event may have the provider's own, which says more
-    flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+    _end(asked, last_event(span), flight)
+    _write(asked, flight, spend)
+
+
+def _end(
+    asked: Asked,
+    event: ModelEvent | None,
+    flight: InFlight | None,
+    error: BaseException | None = None,
+) -> None:
+    """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
+    took = flight.took_s if flight else 0.0
+    try:
+        made_readable(asked.output, event)
+        if error is None:
+            asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
+        else:
+            asked.ended = failed(error, event, took)
+    except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
+        kind, uuid = type(error or odd).__name__, event.uuid if event else None
+        asked.ended = Outcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
+    asked.usage = asked.ended.usage
+
+
+def _write(asked: Asked, flight: InFlight | None, spend: Spend | None) -> None:
+    if flight and asked.ended:
+        flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
+        if asked.ended.unbelieved:
+            _say_once(flight)
+
+
+def _say_once(flight: InFlight) -> None:
+    """Tell the user of counts that cannot be, once for each worker of a task."""
+    worker, told = flight.request.role, flight.recorder.journal.suspect
+    if worker not in told:
+        told.add(worker)
+        _LOGGER.warning(UNBELIEVED.format(worker, flight.request.model))
+
+
+def _metered(request: Request, asked: Asked, spend: Spend, most: Decimal | None) -> None:
+    """Count a call, however it ended: who raised, and what becomes of its reply, is no matter."""
+    for _ in range(asked.lost):
+        spend.lost(request.price_ref, most)
+    cached = asked.ended is not None and asked.ended.cache == "read"
+    if asked.billable == "yes" or cached:
+        named = request.price_ref, asked.usage, _service(request.model)
+        asked.usd = spend.add(*named, cached=cached)
+    elif asked.billable == "no":
+        asked.usd = Decimal(0)
 
 
 def _most(request: Request, spend: Spend) -> Decimal | None:

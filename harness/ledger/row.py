@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from harness.records import Usage
+from harness.surrogates import made_storable
 
 Scope = Literal["inference", "scoring", "training", "serving"]
 """What a call was made for; spend is never added up across scopes without saying so."""
@@ -153,6 +154,9 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON that has one form only: sorted keys, no spaces, UTF-8."""
+    """Return JSON that has one form only: sorted keys, no spaces, storable UTF-8."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return canonical(made_storable(value))
