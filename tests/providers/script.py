@@ -5,16 +5,19 @@ An `Act` is one request's fate. What it took (`usage`) goes on the bill; what th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from harness.records import Usage
 
 ANSWER = "ANSWER: 7"
 
-Ending = Literal["whole", "stalled", "cut", "dropped"]
+Ending = Literal["whole", "stalled", "cut", "dropped", "dripped"]
 """`stalled`: nothing is sent until the client leaves. `cut`: headers and half of the body.
-`dropped`: the connection is closed before a single byte is sent."""
+`dropped`: the connection is closed before a single byte is sent. `dripped`: a few bytes at a time.
+"""
+
+Change = Callable[[dict[str, Any]], object]
 
 Tell = Callable[[Usage], Usage | None]
 """From what a request took to what its reply says it took; None: the reply has no usage."""
@@ -42,6 +45,12 @@ class Act:
     """Model that answers; None: the one that was asked for."""
     request_id: str | None = None
     """Given twice, two requests look like one; None: one of its own."""
+    change: Change | None = None
+    """What becomes of the reply's JSON before it is sent."""
+    content: bytes | None = None
+    """Sent in place of the reply, as it is."""
+    headers: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    """Sent beside the others or in their place; None: not sent."""
     billed: bool | None = None
     """None: what was answered with 200 is billed, also where the client did not see the end."""
 
@@ -52,7 +61,8 @@ class Act:
 
 
 Script = Sequence[Act] | Mapping[str, Sequence[Act]]
-"""Acts in order of arrival; or by the model asked for, `*` for all others. Then plain answers."""
+"""Acts in order of arrival; or by the model asked for, `*` for all others; or by a text that the
+prompt holds, a question say, after the model: `MODEL: TEXT`. Then plain answers."""
 
 
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
@@ -113,7 +123,11 @@ class Fates:
         by_model = script if isinstance(script, Mapping) else {"*": script}
         self._left = {model: list(acts) for model, acts in by_model.items()}
 
-    def next(self, model: str) -> Act:
+    def next(self, model: str, prompt: str = "") -> Act:
         """Return what happens to the next request for a model."""
         acts = self._left.get(model, self._left.get("*", []))
+        begun = f"{model}: "
+        for name, found in self._left.items():
+            if name.startswith(begun) and name.removeprefix(begun) in prompt:
+                acts = found
         return acts.pop(0) if acts else Act()
