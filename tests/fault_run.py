@@ -1,7 +1,10 @@
-"""One run over a provider that commits every fault of a table, and what is left of each.
+"""Two runs over a provider that commits every fault of a table, and what is left of each.
 
-    for cell in faulty(folder):
-        cell.fault, cell.dialect, cell.served, cell.rows, cell.tokens, cell.in_range, cell.failing
+    for cell in faulty(folder).cells.values():
+        cell.fault, cell.dialect, cell.lines, cell.rows, cell.tokens, cell.in_range, cell.failing
+
+What stalls has a run of its own: only there a client must lose its patience, and Inspect renders
+the tracebacks of a hundred failures in the same loop, for longer than anybody's patience.
 
 Question N of `practice-integer` meets fault N, in three dialects at once. What the ledger says is
 held against the server's own bill: requests, tokens, and dollars at the pool's prices.
@@ -47,7 +50,7 @@ WORKER = """
 name = "{name}"
 model = "{model}"
 knowledge_cutoff = "unknown"
-config = {{ max_tokens = 64, max_retries = 1, attempt_timeout = 20 }}
+config = {{ max_tokens = 64, max_retries = 1{patience} }}
 args = {{ base_url = "{url}", api_key = "test-{name}", max_retries = 0 }}
 """
 
@@ -74,7 +77,7 @@ class Cell:
 
     @property
     def tokens(self) -> str:
-        """Say whether what the ledger counts is what was billed: `equal`, `unknown`, `DIFFERENT`."""
+        """Say whether the ledger counts what was billed: `equal`, `unknown` or `DIFFERENT`."""
         counted = [row.usage for row in self.rows if row.billable == "yes"]
         known = [usage for usage in counted if usage is not None]
         if len(known) != len(counted) or any(row.billable == "unknown" for row in self.rows):
@@ -100,23 +103,52 @@ class Cell:
         """Say whether what was billed lies within the ledger's range."""
         return self.low <= self.billed and (self.high is None or self.billed <= self.high)
 
+    @property
+    def expected(self) -> frozenset[str]:
+        """The invariants that its provider's own words contradict."""
+        return frozenset(name for where, name in self.fault.fails.items() if where == self.dialect)
+
+    @property
+    def holds(self) -> bool:
+        """Say whether all is as the table promises."""
+        return (
+            len(self.rows) == len(self.lines)
+            and self.tokens != "DIFFERENT"
+            and self.in_range
+            and self.failing == self.expected
+            and self.verdict == self.fault.verdict_in(self.dialect)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
     """A whole run."""
 
-    folder: Path
-    audit: Audit
     cells: Mapping[tuple[str, str], Cell]
     """By fault and dialect."""
     lines: Sequence[Line]
     rows: Sequence[LedgerRow]
     elsewhere: Sequence[str]
-    """What the audit finds broken and belongs to no single question."""
+    """What an audit finds broken and belongs to no single question."""
 
 
 def faulty(folder: Path, faults: Sequence[Fault] = FAULTS) -> Faulty:
     """Run one question for each fault, in every dialect, and audit what is left."""
+    stalls = [fault for fault in faults if fault.stalls]
+    others = [fault for fault in faults if not fault.stalls]
+    found = [_run(folder / "others", others, "")]
+    if stalls:
+        found.append(_run(folder / "stalls", stalls, ", attempt_timeout = 10"))
+    return Faulty(
+        {name: cell for one in found for name, cell in one.cells.items()},
+        [line for one in found for line in one.lines],
+        [row for one in found for row in one.rows],
+        [said for one in found for said in one.elsewhere],
+    )
+
+
+def _run(folder: Path, faults: Sequence[Fault], patience: str) -> Faulty:
+    folder.mkdir()
     questions = catalogue().suites[SUITE].load("train")[: len(faults)]
     assert len(questions) == len(faults), "the exam has a question for each fault"
     script = {
@@ -126,7 +158,7 @@ def faulty(folder: Path, faults: Sequence[Fault] = FAULTS) -> Faulty:
     }
     home = folder / "run"
     with serve(script) as server:
-        asked = ["--suite", SUITE, "--system", "single", "--pool", _pool(folder, server)]
+        asked = ["--suite", SUITE, "--system", "single", "--pool", _pool(folder, server, patience)]
         words = [
             "run",
             *asked,
@@ -145,10 +177,10 @@ def _boxed(question: Question) -> str:
     return f"\\boxed{{{question.target}}}"
 
 
-def _pool(folder: Path, server: Server) -> str:
+def _pool(folder: Path, server: Server, patience: str) -> str:
     urls = {MESSAGES: server.anthropic}
     tables = [
-        WORKER.format(name=name, model=model, url=urls.get(name, server.openai))
+        WORKER.format(name=name, model=model, url=urls.get(name, server.openai), patience=patience)
         for name, model in MODELS.items()
     ]
     (folder / "book.toml").write_text(BOOK)
@@ -180,7 +212,7 @@ def _left(home: Path, lines: Sequence[Line], by_question: Mapping[str, Fault]) -
                 billed=_billed(home.parent / "book.toml", model, mine),
                 failing=_broken(found, dialect, question, own),
             )
-    return Faulty(home, found, cells, lines, rows, _elsewhere(found, rows))
+    return Faulty(cells, lines, rows, _elsewhere(found, rows))
 
 
 def _billed(book: Path, model: str, lines: Sequence[Line]) -> Decimal:

@@ -42,6 +42,11 @@ class Fault:
         acts = self.acts[dialect] if isinstance(self.acts, Mapping) else self.acts
         return [replace(act, text=act.text.replace(ANSWER, answer)) for act in acts]
 
+    @property
+    def stalls(self) -> bool:
+        """Say whether only a client's patience ends it."""
+        return any(act.ending == "stalled" for act in self.acts_in(CHAT, ""))
+
     def verdict_in(self, dialect: str) -> Verdict:
         """Return how its question is graded."""
         return self.verdict if isinstance(self.verdict, str) else self.verdict[dialect]
@@ -189,7 +194,8 @@ def _retried(status: int) -> Fault:
 
 FAULTS: tuple[Fault, ...] = (
     Fault("an answer", [Act()], "right"),
-    *map(_refused, (400, 401, 403, 404, 409, 413, 422)),
+    *map(_refused, (400, 401, 403, 404, 409, 422)),
+    Fault("413", [failing(413)], {CHAT: "unscored", RESPONSES: "unscored", MESSAGES: "wrong"}),
     *map(_retried, (408, 500, 502, 503, 504, 529)),
     Fault("429, then an answer", [rate_limited(None), Act()], "right"),
     Fault("429 with retry-after, then an answer", [rate_limited(), Act()], "right"),

@@ -60,9 +60,10 @@ class Act:
         return self.status == 200 if self.billed is None else self.billed
 
 
-Script = Sequence[Act] | Mapping[str, Sequence[Act]]
+Script = Sequence[Act] | Mapping[str, Sequence[Act]] | Callable[[], Act]
 """Acts in order of arrival; or by the model asked for, `*` for all others; or by a text that the
-prompt holds, a question say, after the model: `MODEL: TEXT`. Then plain answers."""
+prompt holds, a question say, after the model: `MODEL: TEXT`. Then plain answers. Or whatever a
+function says when a request comes in."""
 
 
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
@@ -120,11 +121,15 @@ class Fates:
     """Deals out a script, request by request."""
 
     def __init__(self, script: Script) -> None:
-        by_model = script if isinstance(script, Mapping) else {"*": script}
+        self._said = script if callable(script) else None
+        listed = () if callable(script) else script
+        by_model = listed if isinstance(listed, Mapping) else {"*": listed}
         self._left = {model: list(acts) for model, acts in by_model.items()}
 
     def next(self, model: str, prompt: str = "") -> Act:
         """Return what happens to the next request for a model."""
+        if self._said:
+            return self._said()
         acts = self._left.get(model, self._left.get("*", []))
         begun = f"{model}: "
         for name, found in self._left.items():
