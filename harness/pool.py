@@ -34,6 +34,7 @@ from harness.replicate import CURRENT, Replicate, request_digest
 from harness.seating import refuse_another
 from harness.service import recorded_settings
 from harness.spend import SPEND, Spend
+from harness.surrogates import made_storable, storable
 from harness.workflow import Sampling
 
 Trial = Callable[[Question, str], Awaitable[Grade]]
@@ -78,8 +79,8 @@ class Pool:
         model = self._model(worker)
         config = _prescribed(model, sampling)
         price = self._price_ref(worker, model)
-        request = Request(worker, model, messages, price, step, config)
-        return await self._reply(request, self._number(worker, messages))
+        request = Request(worker, model, _sendable(messages), price, step, config)
+        return await self._reply(request, self._number(worker, request.messages))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
@@ -90,8 +91,8 @@ class Pool:
         """
         model = self._model(worker)
         price, config = self._price_ref(worker, model), offered.config
-        request = Request(worker, model, messages, price, step, config, offered)
-        return await self._put(request, self._number(worker, messages))
+        request = Request(worker, model, _sendable(messages), price, step, config, offered)
+        return await self._put(request, self._number(worker, request.messages))
 
     async def _reply(self, request: Request, number: Replicate) -> Reply:
         """Return the reply to a numbered request; a pool that keeps replies may know it already."""
@@ -137,6 +138,13 @@ class Pool:
         occurrence = self._asked[key]
         self._asked[key] += 1
         return Replicate(epoch=self.epoch, occurrence=occurrence)
+
+
+def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages that can be sent and digested: a plan may spell half a character in JSON."""
+    if all(storable(turn.text) == turn.text for turn in messages):
+        return messages
+    return [made_storable(turn.model_copy(deep=True)) for turn in messages]
 
 
 def _reason(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,14 +11,16 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from faulty_run import ONE_TRY, run, run_pool, usage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inspect_ai._util.json import to_json_safe
 from inspect_ai.log import transcript
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
-from providers import CLIENTS_WARN, Act, Server, serve
+from providers import CLIENTS_WARN, Act, Server, serve, write_pool
 from providers.faults import CHAT, DIALECTS, MESSAGES, RESPONSES, TOOK
 
+from harness.audit.tokens import UNBELIEVED
 from harness.errors import PodiumError
 from harness.ledger.asking import recording_calls
 from harness.ledger.chain import read_chain
@@ -27,7 +29,7 @@ from harness.ledger.journal import FOLDER, Head, read_lines, usage_of
 from harness.ledger.observed import own_transcript
 from harness.pool import Pool
 from harness.prices import book_from_json
-from harness.records import Reply
+from harness.records import Reply, Usage
 from harness.spend import Spend
 
 pytestmark = [
@@ -109,7 +111,7 @@ def ask(sender: Sender, dialect: str, act: Act) -> Asked:
     with TemporaryDirectory() as folder:
         with own_transcript(), recording_calls(Path(folder), "serving", HEAD):
             reply = anyio.run(_ask, Pool({"sage": model}, spend=spend))
-            events = orjson.loads(to_json_safe(list(transcript().history)))
+            events = orjson.loads(to_json_safe([*transcript().events]))
         (path,) = (Path(folder) / FOLDER).rglob("*.jsonl")
         lines, chain = list(read_lines(path)), read_chain(path)
     assert chain.faults == ()
@@ -156,13 +158,13 @@ def test_any_json_is_one_outcome_and_moves_the_meter_and_nothing_else_escapes(
     assert kinds[:3] == ["head", "intent", "outcome"]
     assert kinds.count("outcome") == 1
     spent = asked.spend.gone > 0 or asked.spend.unbounded.total() or asked.spend.unpriced
-    usage = usage_of(asked.outcome)
-    free = usage is not None and usage.parts_total == 0
+    counted = usage_of(asked.outcome)
+    free = counted is not None and counted.parts_total == 0
     refused = asked.outcome["http_status"] is not None
     assert spent or free or refused
     assert asked.spend.gone >= 0
     (logged,) = asked.logged
-    assert logged.usage == usage, "readers of the log judge it the same way"
+    assert logged.usage == counted, "readers of the log judge it the same way"
     if asked.reply is not None:
         asked.reply.text.encode()
 
@@ -202,3 +204,35 @@ def test_counts_that_cannot_be_never_lower_the_meter(count: int, sender: Sender)
     assert (asked.reply.usage, asked.reply.usd) == (None, None)
     assert asked.spend.gone == (len("What is 3 + 4?") * 3 + 64 * 15) / Decimal(10**6)
     assert "completion_tokens" in asked.outcome["raw_usage"]
+
+
+def test_replies_that_cannot_be_used_are_held_against_the_limit(tmp_path: Path) -> None:
+    nothing = Act(usage=Usage(90, 60), change=lambda body: {**body, "output": [], "choices": []})
+
+    def pool(server: Server) -> str:
+        path = Path(write_pool(tmp_path, server, ONE_TRY))
+        chat = path.read_text().replace(
+            'api_key = "test-olive"', 'api_key = "k", responses_api = false'
+        )
+        path.write_text(chat)
+        return str(path)
+
+    left = run_pool(tmp_path, lambda: nothing, pool, "single:olive", 10, "--max-usd", "0.0005")
+    assert 1 <= len(left.bill.lines) == len(left.rows) <= 3
+    assert {(row.error, row.billable) for row in left.rows} == {("NoChoices", "yes")}
+    assert usage(left.rows).output == left.bill.usage().output
+    assert left.audit.table.counts["in flight"] == left.audit.table.counts["untold"] == 0
+
+
+def test_impossible_counts_are_unknown_and_told_once_for_each_worker(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    below_nothing = Act(tell=lambda took: replace(took, output=-30))
+    left = run(tmp_path, lambda: below_nothing, limit=4)
+    assert len(left.rows) == 4
+    assert {(row.billable, row.usd, row.usd_low) for row in left.rows} == {("unknown", None, 0)}
+    assert all(row.usd_high and row.raw_usage and "-30" in row.raw_usage for row in left.rows)
+    assert left.failing == set()
+    assert left.reasons("I1") == {UNBELIEVED: 4}
+    said = "".join(capfd.readouterr()).replace("\n", " ")
+    assert said.count("4 calls of olive came back with token counts that cannot be") == 1

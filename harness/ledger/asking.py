@@ -7,8 +7,9 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 (harness/prices/pricing.py).
 """
 
-import logging
+import sys
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -29,16 +30,16 @@ from harness.ledger.request import Request
 from harness.ledger.row import Billable, Scope, plain
 from harness.ledger.writing import ended as told
 from harness.ledger.writing import is_refusal
+from harness.plural import counted
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.service import service_of
 from harness.spend import Spend
 
-_LOGGER = logging.getLogger(__name__)
 UNBELIEVED = (
-    "{} ({}) reports token counts that cannot be; what such calls cost is unknown, they count as "
-    "the most they can have cost, and `podium audit` names them."
+    "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
+    "counts as the most it can have been, and `podium audit` names it."
 )
 
 
@@ -48,8 +49,8 @@ class TaskJournal:
 
     log_dir: Path
     head: Head
-    suspect: set[str] = field(default_factory=set[str])
-    """Workers of whose impossible counts the user has been told."""
+    unbelieved: Counter[str] = field(default_factory=Counter[str])
+    """By worker: replies with token counts that cannot be."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -62,7 +63,13 @@ class TaskJournal:
             return self._open
 
     def close(self) -> None:
-        """Write down what Inspect's hooks counted meanwhile, and close the file."""
+        """Write down what Inspect's hooks counted meanwhile, and close the file.
+
+        The user is told of workers whose counts cannot be, once of each.
+        """
+        for worker, times in sorted(self.unbelieved.items()):
+            sys.stderr.write(UNBELIEVED.format(counted(times, "call"), worker) + "\n")
+        self.unbelieved.clear()
         with self._lock:
             if self._open is None:
                 return
@@ -222,15 +229,7 @@ def _write(asked: Asked, flight: InFlight | None, spend: Spend | None) -> None:
     if flight and asked.ended:
         flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
         if asked.ended.unbelieved:
-            _say_once(flight)
-
-
-def _say_once(flight: InFlight) -> None:
-    """Tell the user of counts that cannot be, once for each worker of a task."""
-    worker, told = flight.request.role, flight.recorder.journal.suspect
-    if worker not in told:
-        told.add(worker)
-        _LOGGER.warning(UNBELIEVED.format(worker, flight.request.model))
+            flight.recorder.journal.unbelieved[flight.request.role] += 1
 
 
 def _metered(request: Request, asked: Asked, spend: Spend, most: Decimal | None) -> None:
