@@ -110,7 +110,7 @@ class Pool:
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
-            said = f"{worker} ({request.model}) gave no reply: {_reason(error)}"
+            said = f"{worker} ({request.model}) gave no reply: {storable(_reason(error))}"
             raise WorkerError(said) from error
         finally:
             CURRENT.reset(token)

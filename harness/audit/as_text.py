@@ -27,7 +27,7 @@ COUNTS = (
     ("retries", "of them repeated after one that failed"),
     ("failed", "of them failed"),
     ("refused", "of them refused by the provider: not billed"),
-    ("unknown", "of them without an answer: nobody knows whether they were billed"),
+    ("unknown", "of them without an answer or a count that can be: billed within a range"),
     ("cached", "of them read from the local cache: paid 0"),
     ("events", "model events in logs"),
     ("without event", "attempts that no log has"),

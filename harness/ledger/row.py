@@ -17,7 +17,8 @@ Scope = Literal["inference", "scoring", "training", "serving"]
 """What a call was made for; spend is never added up across scopes without saying so."""
 
 Billable = Literal["yes", "no", "unknown"]
-"""`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off)."""
+"""`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off), or one
+whose token counts cannot be."""
 
 Cache = Literal["none", "read", "write"]
 """Inspect's local cache: a read is paid 0."""

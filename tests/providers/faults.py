@@ -237,6 +237,16 @@ FAULTS: tuple[Fault, ...] = (
     Fault("a wrong total", [wrong_total()], "right", PARTS),
     Fault("half a character", [Act(text=f"{ANSWER}\n\ud800", usage=TOOK)], "right"),
     Fault("half a character in a field's name", [_changed(_with("x\ud800", value="\udfff"))]),
+    Fault(
+        "half a character in an error's field",
+        [Act(status=500, change=_with("error", "x\ud800", value="\ud800"))],
+    ),
+    Fault(
+        "half a character in an error's text",
+        [Act(status=400, change=_with("error", "message", value="\ud800"))],
+    ),
+    Fault("a number of 5,000 digits", [Act(content=b'{"id": ' + b"9" * 5000 + b"}")]),
+    Fault("JSON that is 20,000 lists deep", [Act(content=b"[" * 20_000)]),
     Fault("NUL bytes", [Act(text=f"{ANSWER}\n\0\0")], "right"),
     Fault("a text of 140,000 characters", [Act(text=LONG + ANSWER)], "right"),
     Fault(
