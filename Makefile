@@ -76,6 +76,7 @@ bench-money: $(INSTALLED_DEV) ## Show how a run's money reconciles; measure what
 	$(BIN)/python tests/benchmarks/reconciliation.py
 	$(BIN)/python tests/benchmarks/journal_cost.py $(ARGS)
 	$(BIN)/python tests/benchmarks/fugu_example.py
+	$(BIN)/python tests/benchmarks/limit_scenarios.py
 
 .PHONY: bench-sandbox
 bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"

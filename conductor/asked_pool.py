@@ -1,18 +1,18 @@
 """The pool of a training: paced, with replies that were paid for before, and counted.
 
 One pool serves one item, as in an evaluation one serves one sample. Not here: carrying workflows
-out (plan_reward.py), where replies are kept (paid_replies.py).
+out (plan_reward.py), where replies are kept (harness/reply_cache.py).
 """
 
 from dataclasses import dataclass, field
 
 from conductor.pacing import Pace
-from conductor.paid_replies import PaidReplies, key_of
 from harness.ledger.request import Request
 from harness.pool import Pool
 from harness.pool_file import PoolSpec
 from harness.records import Reply
 from harness.replicate import Replicate, request_digest
+from harness.reply_cache import PaidReplies, key_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from inspect_ai.model import ChatMessage, Model
 from conductor.asked_pool import AskedPool, Asking, identities
 from conductor.form import Form
 from conductor.pacing import Pace, Rates
-from conductor.paid_replies import PaidReplies
 from conductor.prompt import request
 from conductor.reading import read
 from conductor.recursion import Keep, join, read_again
@@ -31,8 +30,10 @@ from harness.ledger.observed import own_transcript
 from harness.ledger.spending import Standing, standing
 from harness.pool import pool_models
 from harness.pool_file import PoolSpec
+from harness.preflight import refuse_too_little
 from harness.prices import Book
 from harness.records import Answer, Question, Reply, Usage
+from harness.reply_cache import PaidReplies
 from harness.rewards.answering import Answered
 from harness.rewards.items import RewardItem, Status, Work
 from harness.spend import Spend
@@ -77,7 +78,8 @@ class First:
 def planned(spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> "Planned":
     """Return the answerer that carries workflows out on the pool `spec`, priced by `book`.
 
-    UserError where what was spent before has no price, and dollars are limited.
+    UserError where dollars are limited, and what was spent before has no price, or the limit is
+    less than one call can cost.
     """
     return Planned(spec, book, settings)
 
@@ -92,6 +94,8 @@ class Planned:
         folder = settings.log_dir
         limited = settings.max_usd is not None and folder is not None
         before = standing(folder, book) if limited and folder else Standing()
+        if settings.max_usd is not None:
+            refuse_too_little(spec, book, settings.max_usd / settings.processes, settings.processes)
         self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
         self.before = self._spend.gone
         """What was spent when this process began, by all of them."""
@@ -206,7 +210,7 @@ class Planned:
             self._models(),
             self._spec,
             epoch=item.epoch + item.replicate,
-            spend=self._spend,
+            spend=self._spend.for_question(),
             asking=self._asking,
             lasting=item.suite in (self._settings.kept or ()),
         )

@@ -5,7 +5,9 @@ was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports succes
 failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
 """
 
+import errno
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,6 +24,8 @@ from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnk
 from inspect_ai.log import EvalLog, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
 
+from harness.errors import UserError
+from harness.ledger.replay import sample_name
 from harness.ledger.spending import Standing
 from harness.logs import newest_logs
 from harness.plural import counted
@@ -29,6 +33,9 @@ from harness.prices import Book
 from harness.private import publishable, said
 from harness.progress import progress_line
 from harness.spend import SPEND, Spend
+
+TICK_S = 0.1
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,31 @@ def run_tasks(
                 ctl_server=False,
                 score_display=False,
             )
+    except Exception as error:
+        if why := _unwritten(error):
+            raise UserError(
+                f"{settings.log_dir} or Inspect's own files cannot be written ({why}): make room, "
+                "and the same command finishes what is left."
+            ) from error
+        raise
     finally:
         SPEND.reset(token)
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     finished = all(log.status == "success" for log in logs)
     return Outcome(finished=finished, logs=logs, trouble=() if finished else trouble(logs))
+
+
+def _unwritten(error: BaseException) -> str:
+    """Return why a file could not be written, if that is what ended a run; else nothing."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return error.strerror or "no room"
+    if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
+        return str(error)
+    behind = [error.__cause__ or error.__context__]
+    if isinstance(error, BaseExceptionGroup):
+        behind += cast(BaseExceptionGroup[BaseException], error).exceptions
+    return next((why for one in behind if one and (why := _unwritten(one))), "")
 
 
 def _meter(book: Book, settings: Settings) -> Spend:
@@ -129,6 +155,24 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
         summaries = read_eval_log_sample_summaries(str(path))
         pairs = ((str(one.id), one.epoch) for one in summaries if one.completed and not one.error)
         done[name] = frozenset(pairs)
+    return done
+
+
+def logged_samples(log_dir: Path) -> dict[str, float]:
+    """Return the samples that the newest logs below a directory have answered, by their names.
+
+    With each goes the time when its log was written last: all that came before is in there. The
+    time of a file may lag behind the clock by a tick.
+    """
+    done: dict[str, float] = {}
+    for path in newest_logs([log_dir]) if any(log_dir.rglob("*.eval")) else ():
+        written, name = (
+            path.stat().st_mtime + TICK_S,
+            read_eval_log(str(path), header_only=True).eval.task,
+        )
+        for one in read_eval_log_sample_summaries(str(path)):
+            if one.completed and not one.error:
+                done[sample_name(name, str(one.id), one.epoch)] = written
     return done
 
 

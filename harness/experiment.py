@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError, ValidationInfo
 
+from harness.atomic_write import replace_file
 from harness.errors import UserError
 from harness.suite import OFFICIAL, Prompt
 
@@ -221,9 +222,7 @@ def note_graders(
 
 
 def _write(log_dir: Path, experiment: Experiment) -> None:
-    scratch = log_dir / f"{FILE}.new"
-    scratch.write_bytes(_FILE.dump_json(experiment, indent=1) + b"\n")
-    scratch.replace(log_dir / FILE)
+    replace_file(log_dir / FILE, _FILE.dump_json(experiment, indent=1) + b"\n")
 
 
 def read_experiment(log_dir: Path) -> Experiment | None:

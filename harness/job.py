@@ -22,6 +22,7 @@ from harness.pool import pool_models, slot_model
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.records import CONDUCTOR
+from harness.reply_cache import PaidReplies
 from harness.rewards.exams import Bare, whole_text
 from harness.seating import seated
 from harness.suite import Split, Suite
@@ -142,4 +143,4 @@ def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
         book_sha256=job.book.sha256,
         shown=job.catalogue.suites[row.suite].publishable,
     )
-    return TaskJournal(job.request.log_dir, head)
+    return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.log_dir))

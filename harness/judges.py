@@ -5,6 +5,7 @@ log in the phase of scoring: they are no system's cost. Not here: what a judge i
 that needs one writes that), and the rules that need none.
 """
 
+import re
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -17,13 +18,15 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import current_span_id, span
 
 from harness.errors import PodiumError, UserError
-from harness.ledger.asking import asking
+from harness.ledger.asking import asking, read_back
 from harness.ledger.observed import last_event
+from harness.ledger.replay import next_draw
 from harness.ledger.request import Request
 from harness.pool_file import PoolSpec
 from harness.records import GRADER, Question
 from harness.spend import SPEND
 from harness.suite import Judged, Suite
+from harness.surrogates import made_storable
 
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
@@ -132,11 +135,26 @@ async def _paid(state: TaskState, case: Case, judges: Sequence[Model]) -> Score 
     """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
     judge = judges[0]
     request = Request(GRADER, judge, [_prompt(state, case)], price_ref=str(judge))
-    async with span("judge"), asking(request, SPEND.get()) as asked:
-        score = await _asked(state, case)
-        call = last_event(current_span_id())
-        asked.output = call.output if call else None
+    async with span("judge"):
+        draw = next_draw(request) if len(judges) == 1 else None
+        if draw and (event := draw.replayed(request)):
+            read_back(request, event, SPEND.get())
+            return _ruled(case, event.output.completion)
+        async with asking(request, SPEND.get()) as asked:
+            score = await _asked(state, case)
+            call = last_event(current_span_id())
+            asked.output = made_storable(call.output) if call else None
+            if draw and asked.output and not asked.output.empty:
+                draw.keep(asked.output)
     return score
+
+
+def _ruled(case: Case, said: str) -> Score:
+    """Return what Inspect's scorer makes of a judge's words: the verdict is the pattern's group."""
+    found = re.search(case.verdicts, said)
+    if found is None:
+        return Score.unscored(reason="grader_failed", explanation=said)
+    return Score(value=found.group(1), explanation=said)
 
 
 def _prompt(state: TaskState, case: Case) -> ChatMessageUser:

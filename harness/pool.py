@@ -25,8 +25,9 @@ from inspect_ai.util import LimitExceededError, span
 
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
-from harness.ledger.asking import asking
+from harness.ledger.asking import Asked, asking, read_back
 from harness.ledger.observed import WRAPPERS
+from harness.ledger.replay import next_draw
 from harness.ledger.request import Offered, Request
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
@@ -103,8 +104,8 @@ class Pool:
         worker, step = request.role, request.step or request.role
         token = CURRENT.set(number)
         try:
-            async with span(step, type="workflow_step"), asking(request, self.spend) as asked:
-                output = asked.output = await _generate(request, number)
+            async with span(step, type="workflow_step"):
+                asked, output = await self._asked_once(request, number)
             if output.empty:
                 raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
@@ -115,6 +116,17 @@ class Pool:
         finally:
             CURRENT.reset(token)
         return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
+
+    async def _asked_once(self, request: Request, number: Replicate) -> tuple[Asked, ModelOutput]:
+        """Call a model, unless an earlier attempt of the run has paid for this very draw."""
+        draw = next_draw(request)
+        if draw and (event := draw.replayed(request)):
+            return read_back(request, event, self.spend), event.output
+        async with asking(request, self.spend) as asked:
+            output = asked.output = made_storable(await _generate(request, number))
+            if draw and not output.empty:
+                draw.keep(output)
+        return asked, output
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return how a program does on the public tests; UserError where there are none to run."""

@@ -8,10 +8,14 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from decimal import Decimal
 from importlib import metadata, util
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from harness.errors import UserError
+from harness.ledger.billing import Attempted, upper_bound
+from harness.ledger.request import max_tokens_of
 from harness.pool import slot_model
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
@@ -72,6 +76,64 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
     """Return the slots whose calls will have no dollar figure."""
     return [slot.name for slot in spec.slots if slot.price_ref not in book.prices]
+
+
+def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
+    """Return the slots that are asked one call at a time under a limit of dollars, and why.
+
+    Nothing says before a call of theirs what it can cost. What has no price at all is no matter of
+    a limit: `problems` and `unpriced` name it.
+    """
+    return {slot.name: why for slot in spec.slots if (why := _without_bound(slot, book))}
+
+
+def refuse_too_little(spec: PoolSpec, book: Book, part: Decimal, processes: int) -> None:
+    """Raise UserError where no call of any worker fits into what one process may spend."""
+    bounds = {slot.name: _bound(slot, book) for slot in spec.workers}
+    known = {name: bound for name, bound in bounds.items() if bound is not None}
+    if len(known) < len(bounds):
+        return
+    name = min(known, key=lambda one: known[one])
+    if known[name] > part:
+        who = f"each of {processes} processes" if processes > 1 else "all calls together"
+        raise UserError(
+            f"One call of {name!r} can cost ${known[name]:.4f}, more than the ${part:.4f} that "
+            f"{who} may: raise the limit of dollars, or set a smaller max_tokens for the workers."
+        )
+
+
+def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
+    """Return the most that a call with an empty prompt can cost; None where nothing bounds it."""
+    service = service_of(slot.config, slot.args)
+    attempted = Attempted("unknown", "none", None, service, 0, _max_tokens(slot))
+    return upper_bound(attempted, book.prices.get(slot.price_ref))
+
+
+def _without_bound(slot: WorkerSpec, book: Book) -> str:
+    price = book.prices.get(slot.price_ref)
+    if price is None:
+        return ""
+    if _bound(slot, book) is not None:
+        return ""
+    service = service_of(slot.config, slot.args)
+    if service != STANDARD and service not in price.services:
+        return f"the book has no factor for service {service!r}"
+    if _max_tokens(slot) is None:
+        return "it has no max_tokens; set one in its config to have its calls side by side"
+    return "it spends tokens of its own, which nothing limits"
+
+
+def _max_tokens(slot: WorkerSpec) -> int | None:
+    """Return the limit of a slot's replies: its own, else its provider's, where that can be set up.
+
+    A provider that loads weights or starts a server when it is set up has no default of its own.
+    """
+    if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
+        return slot.config.max_tokens
+    try:
+        return max_tokens_of(slot_model(slot), slot.config)
+    except Exception:  # `problems` says what keeps it from being set up
+        return None
 
 
 def package_problems() -> list[str]:

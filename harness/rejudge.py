@@ -20,6 +20,7 @@ from harness.pool import slot_model
 from harness.pool_file import PoolSpec
 from harness.records import GRADER
 from harness.regrade import is_unscored, may_lack_scores, was_judged, written_newer
+from harness.reply_cache import PaidReplies
 from harness.spend import SPEND, Spend
 from harness.suite import Suite
 from harness.task import as_scorer
@@ -71,7 +72,7 @@ def _judged_log(
     facts = run_facts(log, path) if log else None
     if log is None or facts is None or facts.suite not in suites or spec.grader is None:
         return None
-    journal = TaskJournal(log_dir, _head(log, facts))
+    journal = TaskJournal(log_dir, _head(log, facts), PaidReplies(log_dir))
     try:
         with standing_at(Place(log_dir, spec, journal)):
             return judge_again(log, suites[facts.suite], slot_model(spec.grader))

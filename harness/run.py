@@ -5,8 +5,10 @@ cost calls (the best single worker, the oracle's plans) are stored with it, and 
 only what has no answer yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from harness.asked import read_request
@@ -19,17 +21,20 @@ from harness.entries import (
     refuse_unlearnable,
     with_entries,
 )
-from harness.eval_set import Outcome, answered
+from harness.errors import PodiumError
+from harness.eval_set import Outcome, answered, logged_samples
 from harness.experiment import Experiment, check_experiment, locked, open_experiment
 from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
 from harness.late import late_entries, waits
 from harness.learning.teaching import teachers
+from harness.ledger.journal import mend
 from harness.ledger.spending import Standing, standing
 from harness.pool_file import PoolSpec
 from harness.records import Question
 from harness.regrade import regrade_dir
 from harness.rejudge import judge_dir_again
+from harness.reply_cache import PaidReplies
 from harness.spend import Spend
 from harness.suite import Suite
 from harness.task import pick
@@ -57,8 +62,27 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
         refuse_unfit(job, suites, asked.systems, checked)
         refuse_unlearnable(job, suites, asked.systems, checked)
         with locked(request.log_dir), manifested(request.log_dir):
+            mend(request.log_dir)
             experiment = open_experiment(request.log_dir, named)
-            return _run(job, suites, asked.systems, experiment)
+            with kept_until_logged(request.log_dir):
+                return _run(job, suites, asked.systems, experiment)
+
+
+@contextmanager
+def kept_until_logged(log_dir: Path) -> Generator[None]:
+    """Let go of the replies of samples that are in their logs, before and after what is within.
+
+    A judge's reply is in no log before a newer one is written, so what came since is kept.
+    """
+    replies = PaidReplies(log_dir)
+    if replies.path and replies.path.exists():
+        replies.forget(logged_samples(log_dir))
+    try:
+        yield
+    finally:
+        with suppress(PodiumError, OSError):  # the next sitting tidies up as well
+            replies.forget(logged_samples(log_dir))
+            replies.close()
 
 
 def _run(

@@ -11,6 +11,7 @@ Inspect's own command line stays short; with `pool=None` the workers are the use
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
+from time import monotonic
 from typing import Any, cast
 
 from inspect_ai.model import ChatMessageAssistant, ModelOutput
@@ -21,7 +22,7 @@ from harness.ledger.journal import SampleRef
 from harness.place import PLACE
 from harness.pool import active_pool
 from harness.pool_file import WorkerSpec, read_pool
-from harness.records import EMPTY, PODIUM, Answer, Question
+from harness.records import EMPTY, PODIUM, SECONDS, Answer, Question
 from harness.seating import seated
 from harness.system import System
 from harness.trials import TRIAL
@@ -58,13 +59,15 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
         listed.append(system)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        with recording(journal, "inference", sample_ref(state)):
+        begun = monotonic()
+        with recording(journal, "inference", sample_ref(state)) as recorder:
             pool = active_pool(spec, state.epoch, seat)
             pool.trial = place.trial or TRIAL.get()
             answer = await system(asked_in(state), pool)
+        took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
-        state.metadata[PODIUM] = _shape(answer)
+        state.metadata[PODIUM] = {**_shape(answer), SECONDS: took}
         return state
 
     return solve

@@ -2,7 +2,9 @@
 
 `python killed_run.py LOG_DIR KILLS SEED`: each sitting is a fork of this process, so that twenty
 kills do not import Inspect twenty times. A sitting is killed once it has made a random number of
-new calls, a random moment later. LOG_DIR.sittings gets a line for each: how many calls were made.
+new calls, a random moment later; every fourth at once when the provider has served some, before
+any log can have them. LOG_DIR.sittings gets a line for each: how many calls were made, how many
+were in flight.
 """
 
 import os
@@ -52,15 +54,17 @@ def import_what_a_run_imports(scratch: Path) -> None:
             import_module(name)
 
 
-def killed(log_dir: Path, luck: random.Random) -> bool:
+def killed(log_dir: Path, luck: random.Random, *, at_once: bool = False) -> bool:
     """Let one sitting run for a while and kill it; False when it finished before."""
-    before, wanted = len(calls(log_dir)), luck.randint(0, MOST_CALLS)
+    kind = "end" if at_once else "begin"
+    before, wanted = len(calls(log_dir, kind)), luck.randint(int(at_once), MOST_CALLS)
     child, begun = forked(lambda: sat(log_dir)), time.monotonic()
-    while len(calls(log_dir)) < before + wanted and time.monotonic() < begun + LONGEST_S:
+    while len(calls(log_dir, kind)) < before + wanted and time.monotonic() < begun + LONGEST_S:
         if os.waitpid(child, os.WNOHANG)[0]:
             return False
-        time.sleep(0.005)
-    time.sleep(luck.random() / 20)  # a call takes 30 ms: no faster machine gets much further
+        time.sleep(0.001)
+    if not at_once:
+        time.sleep(luck.random() / 20)  # a call takes 30 ms: no faster machine gets much further
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return True
@@ -72,8 +76,10 @@ if __name__ == "__main__":
     with TemporaryDirectory() as folder:
         import_what_a_run_imports(Path(folder))
     with Path(f"{place}.sittings").open("w") as notes:
-        for _ in range(kills):
-            was_killed = killed(place, chance)
-            notes.write(f"{'killed' if was_killed else 'finished'} {len(calls(place))}\n")
+        for number in range(kills):
+            before = len(calls(place)) - len(calls(place, "end"))
+            was_killed = killed(place, chance, at_once=number % 4 == 3)
+            flying = len(calls(place)) - len(calls(place, "end")) - before
+            notes.write(f"{'killed' if was_killed else 'finished'} {len(calls(place))} {flying}\n")
     _, status = os.waitpid(forked(lambda: sat(place)), 0)
     sys.exit(os.waitstatus_to_exitcode(status))

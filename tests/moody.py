@@ -1,9 +1,9 @@
 """A provider whose requests say what becomes of them, for tests of what is written down of a call.
 
 `moody/<name>` reads the last message: the words behind the colon are the fates of the request's
-attempts over HTTP, in order: `429` and `500` fail and are tried again, `400` and `die` fail for
-good, `hang` never ends, `long` is refused for its length, `answer` answers. Every attempt that
-reaches it is noted in `SENT`.
+attempts over HTTP, in order: `429` and `500` fail and are tried again, so does `drop`, which gets
+no answer, `400` and `die` fail for good, `hang` never ends, `long` is refused for its length,
+`answer` answers. Every attempt that reaches it is noted in `SENT`.
 """
 
 from collections import Counter
@@ -71,7 +71,8 @@ class MoodyAPI(ModelAPI):
         self.tried: Counter[str] = Counter()
 
     def should_retry(self, ex: BaseException) -> bool:
-        return isinstance(ex, Refused) and ex.status_code in (429, 500)
+        refused = isinstance(ex, Refused) and ex.status_code in (429, 500)
+        return refused or isinstance(ex, ConnectionError)
 
     def retry_wait(self) -> WaitBaseT:
         return wait_none()
@@ -94,6 +95,8 @@ class MoodyAPI(ModelAPI):
         SENT.append(f"{self.model_name} {fate}")
         if fate == "hang":
             await anyio.sleep_forever()
+        if fate == "drop":
+            raise ConnectionError(SECRET)
         if fate == "die":
             raise RuntimeError(SECRET)
         if fate.isdigit():

@@ -19,6 +19,7 @@ from harness.estimate.estimate import Estimate, Line, estimate
 from harness.estimate.past import Past
 from harness.estimate.plans import CountedCall, Unplannable, counted_calls
 from harness.estimate.text import as_text
+from harness.ledger.billing import TEMPLATE
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import Question
@@ -94,7 +95,7 @@ def test_at_most_is_every_byte_a_token_and_every_reply_at_its_limit(tmp_path: Pa
     estimator = Estimator(spec, read_book(spec.prices), Past(), "toy")
     take = estimator.at_most([CountedCall("ada", 30), CountedCall("bob", 10, (0,))])
     assert (take.calls, take.input, take.output) == (2, 30 + 10 + 50, 100)
-    assert take.usd == Decimal("0.019")
+    assert take.usd == (30 + 10 + 50 + 100 + 2 * TEMPLATE) * Decimal("0.0001")
 
 
 def test_a_first_dry_run_goes_by_the_plan_and_the_limits(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_a_first_dry_run_goes_by_the_plan_and_the_limits(tmp_path: Path) -> None
     text = sum(len(question.text.encode()) for question in Toy().load())
     assert (one.left, one.most.calls) == (12, 12)
     assert one.most.input == text
-    assert one.most.usd == (text + 12 * 50) * Decimal("0.0001")
+    assert one.most.usd == (text + 12 * (50 + TEMPLATE)) * Decimal("0.0001")
     assert (one.expected.calls, one.expected.input, one.expected.usd) == (12, None, None)
     assert one.most.usd is not None
     assert one.basis == "its plan; no past call of ada"

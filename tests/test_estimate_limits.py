@@ -3,11 +3,14 @@
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from test_estimate import asked, dry, limited_pool
 from toy import toy_run
 
+from harness.cli import main
+from harness.errors import UserError
 from harness.estimate.estimate import Estimate
-from harness.estimate.text import as_text, warning
+from harness.estimate.text import as_text, refuse_too_little, warning
 
 
 def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> None:
@@ -16,7 +19,7 @@ def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> 
     found = dry(log_dir)
     small = asked(log_dir, max_usd=Decimal("0.001"))
     assert warning(found, small) == (
-        "one question of single:ada on toy may cost $0.0074, more than --max-usd 0.001 leaves "
+        "one question of single:ada on toy may cost $0.0330, more than --max-usd 0.001 leaves "
         "(its plan; no past call of ada)."
     )
     each = asked(log_dir, max_usd_per_query=Decimal("0.001"))
@@ -35,14 +38,53 @@ def test_limits_that_may_stop_something_are_named_one_line_each(tmp_path: Path) 
         return told[len(as_text(found).splitlines()) :]
 
     assert said(blind, max_usd="1", each="1") == []
-    assert said(blind, max_usd="0.05", each="0.001") == [
-        "--max-usd 0.05 may stop the run before the end: up to $0.0890 is possible.",
-        "--max-usd-per-query 0.001 may stop questions before the end: up to $0.0075 is possible "
+    assert said(blind, max_usd="0.05", each="0.03305") == [
+        "--max-usd 0.05 may stop the run before the end: up to $0.3962 is possible.",
+        "--max-usd-per-query 0.03305 may stop questions before the end: up to $0.0331 is possible "
         "(single:ada on toy).",
     ]
     toy_run(log_dir, limit=5)
     known = dry(log_dir, limit=12)
-    assert said(known, max_usd="0.1", each="0.001") == [
+    assert said(known, max_usd="0.1", each="0.03305") == [
         "--max-usd 0.1 ($0.0500 of it is spent) is too little: $0.0700 is expected.",
-        "--max-usd-per-query 0.001 is too little: $0.0100 is expected (single:ada on toy).",
+        "--max-usd-per-query 0.03305 may stop questions before the end: up to $0.0331 is possible "
+        "(single:ada on toy).",
     ]
+
+
+def test_a_limit_below_every_first_call_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    limited_pool(log_dir)
+    found = dry(log_dir)
+    with pytest.raises(UserError) as stop:
+        refuse_too_little(found, asked(log_dir, max_usd=Decimal("0.03")))
+    assert str(stop.value) == (
+        "One call of 'ada' can cost $0.0330, more than --max-usd 0.03 allows: raise it, or set a "
+        "smaller max_tokens for the worker."
+    )
+    with pytest.raises(UserError, match=r"more than --max-usd-per-query 0.03 allows"):
+        refuse_too_little(found, asked(log_dir, max_usd_per_query=Decimal("0.03")))
+    assert as_text(found, asked(log_dir, max_usd=Decimal("0.03"))).splitlines()[-1] == str(
+        stop.value
+    )
+    refuse_too_little(found, asked(log_dir, max_usd=Decimal("0.0331")))
+
+
+def test_what_a_dry_run_calls_enough_is_enough_for_a_limit(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    limited_pool(log_dir)
+    most = dry(log_dir).most.usd
+    assert most is not None
+    assert toy_run(log_dir, max_usd=most).finished
+
+
+def test_a_limit_below_a_first_call_asks_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "--suite", "practice-integer", "--system", "moa-lite", "--pool", "rehearsal"]
+    words += ["--limit", "2", "--log-dir", str(tmp_path / "run")]
+    assert main([*words, "--max-usd", "0.001"]) == 2
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    assert said.startswith("podium: One call of 'sage' can cost $0.0")
+    assert "more than --max-usd 0.001 allows: raise it, or set a smaller max_tokens" in said
+    assert not (tmp_path / "run").exists()

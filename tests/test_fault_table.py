@@ -10,12 +10,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),  # OpenAI's client, of usage
 ]
 
-MENDED = [fault for fault in FAULTS if not fault.waits_for]
-
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
-    return faulty(tmp_path_factory.mktemp("faults"), MENDED)
+    return faulty(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def cell(left: Faulty, fault: Fault, dialect: str) -> Cell:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("fault", MENDED, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_is_counted_as_its_provider_bills_it_and_never_graded_as_an_answer(
     fault: Fault, dialect: str, cell: Cell
 ) -> None:

@@ -5,12 +5,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from faulty_run import ONE_TRY, Left, run, run_pool, usage
+from faulty_run import ALL_THREE, ONE_TRY, TWO_TRIES, Left, run, run_pool, usage
 from providers import (
     CLIENTS_WARN,
     Act,
     Server,
     cutting,
+    failing,
     rate_limited,
     stalling,
     too_much_cached,
@@ -198,3 +199,46 @@ def test_a_stall_before_a_reply_is_a_range_beside_a_price(tmp_path: Path) -> Non
     assert [line.billed for line in left.bill.lines] == [True, True]
     assert left.rows[0].usd_high is not None
     assert left.rows[1].usd is not None
+
+
+def test_a_call_that_was_cancelled_while_it_waited_to_try_again_is_one_row(tmp_path: Path) -> None:
+    refused_late = Act(status=400, ending="stalled", stall_s=0.7)
+    script = {
+        "gpt-5-mini": [rate_limited()],
+        "claude-sonnet-5": [failing(529)],
+        "gemini-2.5-pro": [refused_late],
+    }
+    left = run(tmp_path, script, ALL_THREE, TWO_TRIES)
+    assert left.bill.statuses == [429, 529, 400]
+    assert sorted(row.http_status or 0 for row in left.rows) == [400, 429, 529]
+    assert {(row.attempt, row.billable, row.usd) for row in left.rows} == {(1, "no", ZERO)}
+    assert left.failing == set()
+
+
+@pytest.mark.parametrize(
+    ("worker", "header"), [("olive", "request-id"), ("plum", "x-request-id")], ids=str
+)
+def test_a_reply_with_two_ids_is_one_attempt_and_goes_by_its_providers_own(
+    worker: str, header: str, tmp_path: Path
+) -> None:
+    left = run(tmp_path, [Act(gateway=header)] * 2, f"single:{worker}", limit=2)
+    assert [row.request_id for row in left.rows] == ["req-1", "req-2"]
+    assert left.failing == set()
+
+
+@pytest.mark.parametrize(
+    ("worker", "header"), [("olive", "request-id"), ("plum", "x-request-id")], ids=str
+)
+def test_retries_of_a_client_that_carry_two_ids_each_are_as_many_as_there_were(
+    worker: str, header: str, tmp_path: Path
+) -> None:
+    acts = [Act(status=429, retry_after=0.01, gateway=header), Act(status=500), Act(gateway=header)]
+    left = run_pool(
+        tmp_path,
+        acts,
+        lambda server: write_pool(tmp_path, server, ONE_TRY, sdk_retries=2),
+        f"single:{worker}",
+    )
+    told = [(row.attempt, row.http_status, row.request_id, row.billable) for row in left.rows]
+    assert told == [(1, 429, "req-1", "no"), (2, 500, "req-2", "no"), (3, None, "req-3", "yes")]
+    assert left.failing == set()

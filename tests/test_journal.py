@@ -6,6 +6,7 @@ from pathlib import Path
 
 import judging
 import pytest
+from audited import edit_journal
 from inspect_ai.log import read_eval_log
 from moody import HEAD, events, lines, model, sat
 from planning_help import BOOK as PLAN_BOOK
@@ -17,6 +18,7 @@ from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
 from harness.ledger.journal import (
     FOLDER,
+    OLDER,
     Head,
     Intent,
     Outcome,
@@ -111,8 +113,17 @@ def test_an_attempt_that_ended_in_silence_counts_beside_the_one_after_it(tmp_pat
     journal = open_journal(tmp_path, HEAD)
     call = journal.intent(intent())
     journal.retry(call, 1, "AttemptTimeoutError", None)
+    journal.again(call)
     journal.outcome(call, Outcome(event=None, usage=Usage(input=7, output=3)))
     assert spent(tmp_path, BOOK) == (10 + 2 * 100) + ANSWER
+
+
+def test_an_attempt_that_was_announced_and_never_sent_counts_nothing(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path, HEAD)
+    journal.retry(journal.intent(intent()), 1, "RateLimitError", 429)
+    assert spent(tmp_path, BOOK) == 0
+    edit_journal(tmp_path, lambda line: {**line, "schema": OLDER} if "schema" in line else line)
+    assert spent(tmp_path, BOOK) == 10 + 2 * 100, "an older journal does not say"
 
 
 def test_a_journaled_reply_without_a_price_is_not_counted_as_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A run that is killed twenty times with SIGKILL loses no call and bills none twice.
+"""A run that is killed twenty times with SIGKILL loses no call and buys none twice.
 
 The provider's own file of what reached it is the truth that journals and logs are held to.
 """
@@ -43,6 +43,11 @@ class Killed:
     journals: Sequence[Path]
     calls: Sequence[CallLines]
 
+    @property
+    def asked(self) -> Sequence[CallLines]:
+        """The calls that went out; the others were read from the store."""
+        return [one for one in self.calls if not (one.outcome and one.outcome["from_store"])]
+
     def samples(self, paths: Sequence[Path]) -> list[EvalSample]:
         """Return the samples of some logs."""
         return [one for path in paths for one in read_eval_log(str(path)).samples or []]
@@ -72,16 +77,31 @@ def events(samples: Sequence[EvalSample]) -> dict[str, ModelEvent]:
 def test_every_sitting_was_killed(killed: Killed) -> None:
     ended = Path(f"{killed.log_dir}.sittings").read_text().split("\n")[:-1]
     assert [line.split()[0] for line in ended] == ["killed"] * KILLS
+    assert sum(line.split()[2] != "0" for line in ended) >= 15, "with calls in flight"
 
 
 def test_every_call_that_reached_the_provider_was_written_down_before(killed: Killed) -> None:
     intents = Counter(
-        f"{call.intent['role']} {call.intent['sample']['question']}" for call in killed.calls
+        f"{call.intent['role']} {call.intent['sample']['question']}" for call in killed.asked
     )
     sent = Counter(calls(killed.log_dir))
     assert not sent - intents, "a call was dispatched that no journal knows"
     unsent = intents.total() - sent.total()
-    assert unsent <= sum(call.outcome is None for call in killed.calls)
+    assert unsent <= sum(call.outcome is None for call in killed.asked)
+
+
+def test_no_reply_whose_outcome_is_written_was_bought_twice(killed: Killed) -> None:
+    read = Counter(
+        f"{call.intent['role']} {call.intent['sample']['question']}"
+        for call in killed.asked
+        if call.outcome
+    )
+    served = Counter(calls(killed.log_dir, "end"))
+    assert set(read.values()) == {1, 5}, "one to choose the worker, five for an answer"
+    assert read.total() == 2 * 3 + 12 * 5
+    unread = served - read
+    assert not read - served
+    assert unread.total() <= sum(call.outcome is None for call in killed.asked), "and named"
 
 
 def test_a_call_without_an_outcome_was_in_flight_when_its_process_died(killed: Killed) -> None:
@@ -89,8 +109,8 @@ def test_a_call_without_an_outcome_was_in_flight_when_its_process_died(killed: K
         without = [call for call in calls_of(path) if call.outcome is None]
         assert len(without) <= AT_ONCE, "more than could be in flight"
         assert all(told.billable == "unknown" for one in without for told in one.attempts())
-    known = [call for call in killed.calls if call.outcome]
-    assert 0 <= len(calls(killed.log_dir, "end")) - len(known) <= len(killed.calls) - len(known)
+    known = [call for call in killed.asked if call.outcome]
+    assert 0 <= len(calls(killed.log_dir, "end")) - len(known) <= len(killed.asked) - len(known)
 
 
 def test_every_event_of_every_log_is_one_calls(killed: Killed) -> None:
@@ -123,14 +143,17 @@ def test_the_ledger_has_a_row_for_every_call_and_none_beside_them(killed: Killed
     lost = [call for call in killed.calls if call.outcome is None]
     assert len(unknown) == sum(call.intent["span"] not in in_logs for call in lost) > 0
     assert all(row.usd is None and row.usd_low == 0 for row in unknown)
-    assert sum(row.usd or 0 for row in rows) == CENT * (len(rows) - len(unknown))
+    replayed = [row for row in rows if row.from_store]
+    assert len(replayed) == len(killed.calls) - len(killed.asked) > 0
+    assert {(row.billable, row.usd, row.usd_list) for row in replayed} == {("no", 0, CENT)}
+    assert sum(row.usd or 0 for row in rows) == CENT * (len(rows) - len(unknown) - len(replayed))
 
 
 def test_what_is_spent_covers_what_was_billed(killed: Killed, tmp_path: Path) -> None:
     prices = tmp_path / "book.toml"
     prices.write_text(PRICES)
-    assert spent(killed.log_dir, read_book(str(prices))) == CENT * len(killed.calls)
-    assert CENT * len(killed.calls) >= CENT * len(calls(killed.log_dir))
+    assert spent(killed.log_dir, read_book(str(prices))) == CENT * len(killed.asked)
+    assert CENT * len(killed.asked) >= CENT * len(calls(killed.log_dir))
 
 
 def test_an_audit_finds_no_fault_with_what_was_killed_and_recovered(killed: Killed) -> None:

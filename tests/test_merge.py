@@ -9,6 +9,7 @@ from runs import Crew, facts, failing_on, number, sit, steps
 from scripted import Heard
 from test_ledger import cached
 
+from harness.ledger.billing import TEMPLATE
 from harness.ledger.merge import rows_of
 from harness.ledger.row import canonical
 from harness.ledger.sitting_files import sittings_below
@@ -86,8 +87,10 @@ def test_a_limit_on_the_reply_bounds_a_call_without_an_outcome(tmp_path: Path) -
     edit_journal(tmp_path, lambda line: {**line, "max_tokens": 100} if "span" in line else line)
     edit_samples(tmp_path, lambda sample: sample["events"].clear())
     (row,) = [row for row in rows_below(tmp_path) if row.billable == "unknown"]
-    # "Say 1" has five bytes: at most five tokens at $2, and at most 100 at $10 a million.
-    assert (row.usd_low, row.usd_high) == (0, Decimal("0.00101"))
+    # "Say 1" has five bytes: at most five tokens and a template's at $2, and at most 100 at $10 a
+    # million.
+    most = ((5 + TEMPLATE) * 2 + 100 * 10) / Decimal(1_000_000)
+    assert (row.usd_low, row.usd_high) == (0, most)
 
 
 def test_a_failed_call_is_a_row_and_what_it_cost_is_unknown(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from serving import train
 from toy import Toy, calls, toy_pool
 
 from conductor.pacing import Pace, Rates
-from conductor.paid_replies import FOLDER, PaidReplies, key_of
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
@@ -29,6 +28,7 @@ from harness.ledger.spending import spent
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.records import Reply, Usage
+from harness.reply_cache import FOLDER, PaidReplies, key_of
 from harness.rewards.core import Reward, RewardSettings
 from harness.rewards.items import RewardItem, RewardOutcome
 
@@ -151,7 +151,7 @@ def test_a_second_training_in_the_same_folder_is_refused(tmp_path: Path) -> None
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("CREATE TABLE held (by TEXT)")
-        with pytest.raises(UserError, match="another training has it open"):
+        with pytest.raises(UserError, match="another process has it open"):
             rewarded(PlanSettings(log_dir=tmp_path, kept=TOY), ITEM)
 
 
@@ -230,8 +230,10 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
 
     values, stopped = sitting("0.02")
     assert values == [1.0, 1.0, None, None, None, None]
-    assert "--max-usd 0.02" in stopped
-    assert sitting("0.02") == (values, stopped), "what was paid for is there, and no more"
+    assert stopped.startswith("$0.0200 of --max-usd 0.02 is spent")
+    again, why = sitting("0.02")
+    assert again == values, "what was paid for is there, and no more"
+    assert why.startswith("$0.0200 of --max-usd 0.02 is spent")
     assert len(calls(log)) == 2
     values, stopped = sitting("0.1")
     assert (values, stopped) == ([1.0] * 6, "")

@@ -125,7 +125,7 @@ def test_a_refusal_waits_for_all_calls_in_flight_and_names_one_sum() -> None:
     assert len(set(order[1:])) == 1
 
 
-@pytest.mark.parametrize("limits", [["--max-usd", "0.008"], ["--max-usd-per-query", "0.003"]])
+@pytest.mark.parametrize("limits", [["--max-usd", "0.09"], ["--max-usd-per-query", "0.07"]])
 def test_a_limit_breaks_off_no_call_so_that_a_strict_audit_holds(
     tmp_path: Path, limits: list[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from runs import BOOK
 
 from harness.errors import SpendLimit
-from harness.ledger.billing import Attempted, upper_bound
+from harness.ledger.billing import TEMPLATE, Attempted, upper_bound
 from harness.ledger.spending import standing
 from harness.prices.pricing import Price, Rates, Tier
 from harness.records import Usage
@@ -125,7 +125,7 @@ def test_the_meter_of_a_run_and_the_sum_of_its_journals_are_one(tmp_path: Path) 
 def test_a_bound_is_the_dearest_that_the_book_allows(
     price: Price, service: str, most: str | None
 ) -> None:
-    """A prompt of 100 MB and a reply of 100 million tokens."""
+    """A prompt of 100 MB, its template included, and a reply of 100 million tokens."""
     size = 100_000_000
-    attempted = Attempted("unknown", "none", None, service, size, size)  # pyright: ignore[reportArgumentType]
+    attempted = Attempted("unknown", "none", None, service, size - TEMPLATE, size)  # pyright: ignore[reportArgumentType]
     assert upper_bound(attempted, price) == (None if most is None else Decimal(most))

@@ -5,7 +5,7 @@ from pathlib import Path
 from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
 from harness.integrity.tampering import verify
-from harness.ledger.journal import SCHEMA
+from harness.ledger.journal import OLDER, SCHEMA
 from harness.ledger.merge import rows_of
 from harness.ledger.row import canonical
 from harness.ledger.sitting_files import Files
@@ -23,7 +23,7 @@ def self_contained(evidence: Evidence) -> Checked:
         if log.facts is None:
             return Checked(skipped="not a run of podium: its logs embed no prices", matters=True)
     for journal in evidence.merged.gathered.journals:
-        if journal.head.get("schema") != SCHEMA:
+        if journal.head.get("schema") not in (SCHEMA, OLDER):
             said = "it does not begin with a head of this version"
             found.faults.append(Fault("I13", evidence.name, f"journal {journal.name}", said))
     return found
@@ -46,6 +46,10 @@ def chains(evidence: Evidence) -> Checked:
         for fault in journal.chain.faults:
             said = f"line {fault.line} {fault.kind}: {fault.said}"
             found.faults.append(Fault("I14", evidence.name, f"journal {journal.name}", said))
+        found.weak["lines of journals that were left torn, and named when the run was resumed"] += (
+            journal.torn
+        )
+    found.weak = +found.weak
     return found
 
 

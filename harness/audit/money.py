@@ -21,7 +21,7 @@ def pricing(evidence: Evidence) -> Checked:
             found.faults.append(Fault("I5", evidence.name, f"call {row.call}", said))
         record = evidence.merged.gathered.calls.get(row.call)
         outcome = record.outcome if record else None
-        if record is None or outcome is None or row.attempt != last[row.call]:
+        if record is None or outcome is None or row.attempt != last.get(row.call):
             continue
         if outcome.get("usd") is None:
             gaps += row.usd is not None and row.billable == "yes"
@@ -38,9 +38,12 @@ def pricing(evidence: Evidence) -> Checked:
 
 
 def _last_attempts(evidence: Evidence) -> dict[str, int]:
+    """Return the attempt whose end each call's outcome tells: it tells none where none followed."""
     last: dict[str, int] = {}
+    calls = evidence.merged.gathered.calls
     for row in evidence.rows:
-        last[row.call] = max(row.attempt, last.get(row.call, 0))
+        if row.call not in calls or not calls[row.call].tries.waited:
+            last[row.call] = max(row.attempt, last.get(row.call, 0))
     return last
 
 
@@ -127,7 +130,7 @@ def nothing_unpriced(evidence: Evidence) -> Checked:
             found.faults.append(Fault("I6", evidence.name, f"call {row.call}", said))
         record = evidence.merged.gathered.calls.get(row.call)
         outcome = record.outcome if record else None
-        if row.attempt != last[row.call]:
+        if row.attempt != last.get(row.call):
             continue  # what was written down is the price of the last
         if outcome and outcome.get("usd") is not None and row.usd is None:
             said = f"written down as {outcome['usd']}, and no book prices it"
@@ -185,9 +188,9 @@ def failed_attempts(evidence: Evidence) -> Checked:
             found.weak[f"attempts that may have been billed, {bound}"] += 1
     for call, record in evidence.merged.gathered.calls.items():
         events = evidence.merged.events_of[call]
-        failed = len(record.retries)
-        if record.outcome is not None and events and len(events) != failed + 1:
-            said = f"the log has {len(events)} attempts, the journal {failed + 1}"
+        sent = len(record.retries) + (not record.tries.waited)
+        if record.outcome is not None and events and len(events) != sent:
+            said = f"the log has {len(events)} attempts, the journal {sent}"
             found.faults.append(Fault("I9", evidence.name, f"call {call}", said))
     return found
 

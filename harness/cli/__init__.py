@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"podium: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        place = error.filename or getattr(args, "log_dir", None) or "a file"
+        print(f"podium: {place}: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)

@@ -45,7 +45,7 @@ def run_command(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _dry_run(request, parts, args.like)
     if request.max_usd or request.max_usd_per_query:
-        _warn(request, parts)
+        _check_limits(request, parts)
     return _said(run(request, parts, controls()), args.log_dir)
 
 
@@ -84,13 +84,21 @@ def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
     return 0
 
 
-def _warn(request: Any, parts: Any) -> None:
-    """Say in one line when a limit does not pay for one question; the run is begun all the same."""
+def _check_limits(request: Any, parts: Any) -> None:
+    """Say what a limit does to a run, one line each; UserError where no call would be made."""
+    from harness.asked import read_request
     from harness.estimate.estimate import estimate
-    from harness.estimate.text import warning
+    from harness.estimate.text import refuse_too_little, warning
+    from harness.preflight import one_at_a_time
 
-    if said := warning(estimate(request, parts, controls()), request):
+    found = estimate(request, parts, controls())
+    refuse_too_little(found, request)
+    if said := warning(found, request):
         print(f"podium: {said}", file=sys.stderr)
+    asked = read_request(request, parts, ready=False)
+    for name, why in one_at_a_time(asked.spec, asked.book).items():
+        said = f"under a limit {name!r} is asked one call at a time: {why}"
+        print(f"podium: {said}.", file=sys.stderr)
 
 
 def report_command(args: argparse.Namespace) -> int:

@@ -51,7 +51,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     """Say what is missing before anything is spent."""
     from harness.boxes import inspected
     from harness.pool_file import read_pool
-    from harness.preflight import package_problems, problems, unpriced
+    from harness.preflight import one_at_a_time, package_problems, problems, unpriced
     from harness.prices import read_book
 
     spec = read_pool(args.pool)
@@ -65,6 +65,8 @@ def doctor_command(args: argparse.Namespace) -> int:
         found += missing
     for problem in found:
         print(f"- {problem}")
+    for name, why in one_at_a_time(spec, book).items():
+        print(f"- note: under --max-usd {name!r} is asked one call at a time: {why}.")
     free = unpriced(spec, book) if spec.label != "live" else []
     if free:
         print(

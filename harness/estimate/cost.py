@@ -1,9 +1,10 @@
 """What counted calls will cost: expected, by a worker's past calls, and at most, by its limits.
 
-At most: every byte of a prompt is a token, every reply as long as `max_tokens` lets it be, and a
-reply that is read again takes as many tokens as were written. HTTP retries and chat templates are
-not in it. Unknown is None: a worker without a price, or without `max_tokens`; and what is expected
-of one of whom no past call is known, for a bound is no expectation.
+At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token, every reply
+as long as `max_tokens` lets it be, at the dearest rates that may hold. A reply that is read again
+takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a worker without
+a price, or without `max_tokens`; and what is expected of one of whom no past call is known, for a
+bound is no expectation.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ from math import ceil
 
 from harness.estimate.past import Past, Sums
 from harness.estimate.plans import CountedCall
+from harness.ledger.billing import Attempted, upper_bound
 from harness.pool_file import PoolSpec
 from harness.prices import Book
 from harness.prices.pricing import cost
 from harness.records import Usage
+from harness.service import service_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +100,22 @@ class Estimator:
             read = [outputs[one] for one in call.reads]
             said = [one for one in read if one is not None]
             prompt = own + sum(said) if len(said) == len(read) else None
-            total += self._one(call.worker, prompt, output)
+            total += self._one(call.worker, prompt, output, at_most=past is None)
         return total
 
-    def _one(self, worker: str, prompt: int | None, output: int | None) -> Take:
+    def first(self, calls: Sequence[CountedCall]) -> Decimal | None:
+        """Return the most that a question's first call can cost; None where nothing bounds it."""
+        return self.at_most(calls[:1]).usd if calls else None
+
+    def _one(self, worker: str, prompt: int | None, output: int | None, *, at_most: bool) -> Take:
         ref = self.spec.worker(worker).price_ref
         price = self.book.prices.get(ref)
         if price is None:
             self.unknown[f"{worker} has no price ({ref} is not in {self.book.name})"] = None
         usd = None
-        if price is not None and prompt is not None and output is not None:
+        if at_most:
+            usd = self._bound(worker, prompt, output)
+        elif price is not None and prompt is not None and output is not None:
             usd = cost(Usage(input=prompt, output=output), price)
         return Take(
             Decimal(1),
@@ -114,6 +123,12 @@ class Estimator:
             None if output is None else Decimal(output),
             usd,
         )
+
+    def _bound(self, worker: str, prompt: int | None, output: int | None) -> Decimal | None:
+        slot = self.spec.worker(worker)
+        service = service_of(slot.config, slot.args)
+        attempted = Attempted("unknown", "none", None, service, prompt, output)
+        return upper_bound(attempted, self.book.prices.get(slot.price_ref))
 
     def _limit(self, call: CountedCall) -> int | None:
         limit = self.spec.worker(call.worker).config.max_tokens

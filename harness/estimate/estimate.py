@@ -17,7 +17,7 @@ from harness.compose import Catalogue, Request, manifest_key, seat_of
 from harness.entries import refuse_unfit
 from harness.errors import UserError
 from harness.estimate.cost import Estimator, Take, dearness, mean_of
-from harness.estimate.line import Line, unlearnt
+from harness.estimate.line import First, Line, unlearnt
 from harness.estimate.past import Past, p95, read_past
 from harness.estimate.plans import CountedCall, Unplannable, counted_all, worst_case
 from harness.estimate.work import Pair, Work, works
@@ -118,7 +118,25 @@ def _line(job: Job, work: Work, estimator: Estimator) -> Line:
         (most if expected.usd is None else expected).times(1 / count),
         max(each, key=dearness).usd,
         None if expected.usd is None else expected.usd / count,
+        _cheapest(options),
     )
+
+
+def _cheapest(options: Sequence["_Option"]) -> First | None:
+    """Return the cheapest first call of all options; None where one of them knows none."""
+    found = [one.first for one in options if one.first is not None]
+    return min(found, key=lambda one: one.usd) if len(found) == len(options) else None
+
+
+def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> First | None:
+    """Return the cheapest call that a question begins with; None if one is unbounded."""
+    found: list[First] = []
+    for calls in each:
+        usd = estimator.first(calls)
+        if usd is None:
+            return None
+        found.append(First(calls[0].worker, usd))
+    return min(found, key=lambda one: one.usd, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,8 @@ class _Option:
     most: tuple[Take, ...]
     """Each question, at most."""
     basis: str
+    first: First | None = None
+    """The cheapest call that a question begins with."""
 
 
 def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
@@ -142,7 +162,7 @@ def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
         none = Take(sum((one.calls for one in found), Decimal(0)), None, None, None)
         planning, answering = counted(manifest.conductor_calls, "conductor call"), "step"
         basis = f"at most: {planning} and {counted(steps, answering)} a question"
-        return _Option(none, found, basis)
+        return _Option(none, found, basis, _first([(stop.first,)], estimator))
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
         why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
@@ -153,7 +173,7 @@ def _option(job: Job, row: Entry, work: Work, estimator: Estimator) -> _Option:
     most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
     basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED
-    return _Option(expected, most, basis)
+    return _Option(expected, most, basis, _first(each, estimator))
 
 
 def _at_most(

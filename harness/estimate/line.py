@@ -11,6 +11,14 @@ from harness.workflow import MAX_STEPS
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """A call that a question begins with: whose it is, and what it can cost."""
+
+    worker: str
+    usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One suite and system."""
 
@@ -29,6 +37,8 @@ class Line:
     """Dollars that one question can cost at most; None is unknown."""
     usual: Decimal | None = None
     """Dollars that one question is expected to cost; None is unknown. A judge is no part of it."""
+    first: First | None = None
+    """The cheapest call that it may begin with; None where nothing bounds one."""
 
 
 def unlearnt(work: Work, estimator: Estimator) -> Line:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
 
 from harness.compose import Request
+from harness.errors import UserError
 from harness.estimate.cost import Take
 from harness.estimate.estimate import Estimate
 from harness.estimate.line import Line
@@ -34,8 +35,8 @@ def _lines(found: Estimate) -> Iterator[str]:
     yield ""
     yield (
         f"Prices: {found.book}. usd is expected, by past calls: a dash where there are none.\n"
-        "At most: every prompt byte a token, every reply as long as max_tokens lets it be; HTTP\n"
-        "retries come on top."
+        "At most, as a limit counts it: every prompt byte a token and some for a chat template,\n"
+        "every reply as long as max_tokens lets it be; HTTP retries come on top."
     )
     if found.label != "live":
         yield f"This pool is labelled {found.label}: nothing will be paid."
@@ -78,6 +79,9 @@ def _safe(found: Estimate) -> str:
 
 def limits_said(found: Estimate, request: Request) -> Iterator[str]:
     """Yield a line for each limit of a request that may stop something before its end."""
+    if said := too_little(found, request):
+        yield said
+        return
     if request.max_usd is not None:
         left = request.max_usd - found.already
         if said := _too_little((found.expected.usd, found.most.usd), left, "the run"):
@@ -100,6 +104,33 @@ def _too_little(takes: tuple[Decimal | None, Decimal | None], left: Decimal, wha
     if most is None:
         return f"may stop {what} before the end: nothing bounds the cost"
     return f"may stop {what} before the end: up to ${most:.4f} is possible" if most > left else ""
+
+
+def refuse_too_little(found: Estimate, request: Request) -> None:
+    """Raise UserError where a limit is less than the first call of every question can cost."""
+    if said := too_little(found, request):
+        raise UserError(said)
+
+
+def too_little(found: Estimate, request: Request) -> str:
+    """Return why a limit would let no call go out; empty where it lets one, or may."""
+    left = [line for line in found.lines if line.left]
+    firsts = [line.first for line in left if line.first is not None]
+    if not firsts or len(firsts) < len(left):
+        return ""
+    first = min(firsts, key=lambda one: one.usd)
+    limits = (
+        ("--max-usd", request.max_usd, found.already),
+        ("--max-usd-per-query", request.max_usd_per_query, Decimal(0)),
+    )
+    for name, limit, already in limits:
+        if limit is not None and limit - already < first.usd:
+            leaves = f"leaves ${limit - already:.4f}" if already else "allows"
+            return (
+                f"One call of {first.worker!r} can cost ${first.usd:.4f}, more than {name} "
+                f"{limit:f} {leaves}: raise it, or set a smaller max_tokens for the worker."
+            )
+    return ""
 
 
 def warning(found: Estimate, request: Request) -> str:

@@ -17,6 +17,7 @@ from harness.ledger.journal import FOLDER
 from harness.ledger.raw_log import open_log
 from harness.ledger.row import canonical
 from harness.records import EMPTY, PODIUM
+from harness.reply_cache import FOLDER as STORE
 
 FileKind = Literal["log", "journal", "record"]
 
@@ -92,9 +93,11 @@ def uncovered(log_dir: Path) -> list[str]:
     """Return the files below a directory that no manifest is about, sorted, hidden ones last.
 
     The manifest and its signature are left out: `OWN` names them, and `podium` checks them itself.
+    So is the store of replies that no log has yet: a run that finishes leaves none.
     """
     files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
-    outside = {*files} - covered(log_dir).keys() - set(OWN)
+    kept = (path for path in files if not path.startswith(f"{STORE}/"))
+    outside = {*kept} - covered(log_dir).keys() - set(OWN)
     return sorted(outside, key=lambda path: (path.startswith("."), path))
 
 

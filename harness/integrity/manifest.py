@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.atomic_write import replace_file
 from harness.errors import UserError
 from harness.integrity import merkle
 from harness.integrity.inventory import OWN, Entry, covered, file_digest, inventory
@@ -120,9 +121,7 @@ def write_manifest(log_dir: Path) -> Manifest:
         files=files,
     )
     made = replace(made, root=made.computed())
-    scratch = log_dir / f"{FILE}.new"
-    scratch.write_bytes(made.as_bytes())
-    scratch.replace(log_dir / FILE)
+    replace_file(log_dir / FILE, made.as_bytes())
     return made
 
 

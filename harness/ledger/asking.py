@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
@@ -22,8 +22,9 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import Model, ModelOutput
 from inspect_ai.util import current_span_id
 
+from harness.errors import SpendLimit
 from harness.ledger.billing import Attempted, upper_bound
-from harness.ledger.counting import COUNTED, WAITING, Unwritten
+from harness.ledger.counting import COUNTED, PAYING, WAITING, NotAllowed, Unwritten, listen
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, made_readable, outcome_of
 from harness.ledger.request import Request
@@ -34,8 +35,9 @@ from harness.plural import counted
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
+from harness.reply_cache import PaidReplies
 from harness.service import service_of
-from harness.spend import Spend
+from harness.spend import Allowance, Spend
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -49,6 +51,8 @@ class TaskJournal:
 
     log_dir: Path
     head: Head
+    replies: PaidReplies | None = None
+    """Where the replies of its samples are kept until its log has them; None: nowhere."""
     unbelieved: Counter[str] = field(default_factory=Counter[str])
     """By worker: replies with token counts that cannot be."""
     _open: Journal | None = None
@@ -86,6 +90,10 @@ class Recorder:
     journal: TaskJournal
     scope: Scope
     sample: SampleRef | None = None
+    draws: Counter[bytes] = field(default_factory=Counter[bytes])
+    """How often each request was made for the sample: which draw the next one is."""
+    replays: list[str] = field(default_factory=list[str])
+    """Ids of the calls whose replies had been paid for: they took no time."""
 
 
 RECORDER: ContextVar[Recorder | None] = ContextVar("podium_recorder", default=None)
@@ -102,13 +110,6 @@ class Asked:
     usd: Decimal | None = None
     ended: Outcome | None = None
     """As it is written down, where that is done; None while nothing was dispatched."""
-    silent: int = 0
-    """Attempts over HTTP that got no answer and were followed by another."""
-
-    @property
-    def lost(self) -> int:
-        """Return the attempts of which nobody knows whether they were billed."""
-        return self.silent + (self.billable == "unknown")
 
     @property
     def billable(self) -> Billable | None:
@@ -135,14 +136,66 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     cannot be written down. A request that was refused as too long is not billed.
     """
     asked = Asked()
-    most = _most(request, spend) if spend else None
-    async with spend.allowance(request.price_ref, most) if spend else nullcontext():
-        try:
-            with _written_down(request, asked, spend):
-                yield asked
-        finally:
-            if spend:
-                _metered(request, asked, spend, most)
+    payment = _payment(request, spend) if spend else None
+    token = PAYING.set(payment)
+    try:
+        with _written_down(request, asked, spend):
+            yield asked
+    except NotAllowed as stop:
+        raise stop.__cause__ or SpendLimit(str(stop)) from None
+    finally:
+        PAYING.reset(token)
+        if payment:
+            payment.settle(asked)
+            payment.allowance.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/counting.py)."""
+
+    allowance: Allowance
+    service: Service
+    span: str | None
+
+    async def take(self) -> None:
+        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
+        await self.allowance.take()
+
+    def failed(self, status: int | None) -> None:
+        """Count an attempt that failed and is to be made again, and give back what it held."""
+        self._lost(0 if is_refusal(status) else 1)
+        self.allowance.release()
+
+    def settle(self, asked: Asked) -> None:
+        """Count a call, however it ended: who raised, and what becomes of its reply, is no matter.
+
+        One that got no answer may have been billed; one that was refused as too long costs nothing.
+        """
+        if asked.ended is None:
+            return
+        billable, cached = asked.billable, asked.ended.cache == "read"
+        self._lost(1 if billable == "unknown" else 0)
+        if billable == "yes" or cached:
+            asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+        elif billable == "no":
+            asked.usd = Decimal(0)
+
+    def _lost(self, last: int) -> None:
+        """Count what got no answer in the attempt in flight, tries of its client included."""
+        if self.allowance.in_flight:
+            within = _unanswered(last_event(self.span)) if self.allowance.requests > 1 else 0
+            self.allowance.lost(within + last)
+
+
+def _unanswered(event: ModelEvent | None) -> int:
+    """Return the tries inside one event before its last that got no answer."""
+    if event is None:
+        return 0
+    statuses = [one.status or 0 for one in event.request_ids or ()]
+    if event.error and is_refusal(statuses[-1] if statuses else None):
+        statuses.pop()
+    return max(0, (event.retries or 0) - sum(map(is_refusal, statuses)))
 
 
 @dataclass(slots=True)
@@ -158,9 +211,17 @@ class InFlight:
     request: Request
     recorder: Recorder
     span: str | None
-    asked: Asked
     call: str | None = None
     began: float = 0.0
+    waits: bool = False
+    """Whether an attempt has failed and the next has not gone out."""
+
+    def goes_out(self) -> None:
+        """Write down that an attempt goes out; OSError when it cannot be written."""
+        if self.waits:
+            self.journal.again(self.dispatched(), round(self.took_s, 6))
+            self.waits = False
+        self.dispatched()
 
     def dispatched(self) -> str:
         """Write the intent, once, and return the call's id; OSError when it cannot be written."""
@@ -170,9 +231,9 @@ class InFlight:
         return self.call
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another follows."""
+        """Write down that an attempt over HTTP has failed and another is to follow."""
+        self.waits = True
         self.journal.retry(self.dispatched(), attempt, error, status)
-        self.asked.silent += not is_refusal(status)
 
     @property
     def took_s(self) -> float:
@@ -184,9 +245,7 @@ class InFlight:
 def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = RECORDER.get(), current_span_id()
-    flight = None
-    if recorder is not None:
-        flight = InFlight(recorder.journal.journal(), request, recorder, span, asked)
+    flight = InFlight(recorder.journal.journal(), request, recorder, span) if recorder else None
     token = WAITING.set(flight)
     try:
         yield
@@ -219,6 +278,8 @@ def _end(
             asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
         else:
             asked.ended = failed(error, event, took)
+            if flight and flight.waits:  # the attempt that was to follow never went out
+                asked.ended = replace(asked.ended, event=None, refused=True)
     except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
         kind, uuid = type(error or odd).__name__, event.uuid if event else None
         asked.ended = Outcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
@@ -232,23 +293,32 @@ def _write(asked: Asked, flight: InFlight | None, spend: Spend | None) -> None:
             flight.recorder.journal.unbelieved[flight.request.role] += 1
 
 
-def _metered(request: Request, asked: Asked, spend: Spend, most: Decimal | None) -> None:
-    """Count a call, however it ended: who raised, and what becomes of its reply, is no matter."""
-    for _ in range(asked.lost):
-        spend.lost(request.price_ref, most)
-    cached = asked.ended is not None and asked.ended.cache == "read"
-    if asked.billable == "yes" or cached:
+def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked:
+    """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
+    asked, recorder = Asked(event.output), RECORDER.get()
+    ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
+    asked.ended, asked.usage = ended, ended.usage
+    if recorder:
+        journal = recorder.journal.journal()
+        call = journal.intent(_intent(request, recorder, event.span_id))
+        journal.outcome(call, _priced(ended, request, spend))
+        recorder.replays.append(call)
+    if spend:
         named = request.price_ref, asked.usage, _service(request.model)
-        asked.usd = spend.add(*named, cached=cached)
-    elif asked.billable == "no":
-        asked.usd = Decimal(0)
+        asked.usd = spend.add(*named, cached=True)
+    return asked
 
 
-def _most(request: Request, spend: Spend) -> Decimal | None:
-    """Return the most that an attempt without an answer can have cost; None if unbounded."""
-    price, model = spend.book.prices.get(request.price_ref), request.model
-    sizes = request.prompt_bytes, request.max_tokens
-    return upper_bound(Attempted("unknown", "none", None, _service(model), *sizes), price)
+def _payment(request: Request, spend: Spend) -> Payment:
+    """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
+    listen()
+    price, service = spend.book.prices.get(request.price_ref), _service(request.model)
+    most = None
+    if request.is_bounded:
+        sizes = request.prompt_bytes, request.max_tokens
+        most = upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
+    allowance = Allowance(spend, request.price_ref, most, request.requests)
+    return Payment(allowance, service, current_span_id())
 
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
@@ -286,14 +356,15 @@ def _service(model: Model) -> Service:
 @contextmanager
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
-) -> Generator[None]:
+) -> Generator[Recorder | None]:
     """Let the calls made within be written to a journal; None changes nothing."""
     if journal is None:
-        yield
+        yield None
         return
-    token = RECORDER.set(Recorder(journal, scope, sample))
+    recorder = Recorder(journal, scope, sample)
+    token = RECORDER.set(recorder)
     try:
-        yield
+        yield recorder
     finally:
         RECORDER.reset(token)
 

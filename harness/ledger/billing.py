@@ -88,28 +88,38 @@ def _priced(parts: Costs | None, headline: Decimal | None) -> Fields:
     }
 
 
+TEMPLATE = 256
+"""Tokens that a chat template may put around the texts of a request: the markers of its turns, and
+the system text that some open weights have where nobody writes one."""
+
+
 def upper_bound(attempted: Attempted, price: Price | None) -> Decimal | None:
-    """Return the most that an attempt without a reply can have cost.
+    """Return the most that one HTTP request can cost: what an attempt without a reply can have.
 
     A text has no more tokens than bytes, and each is billed at the dearest rate that it can have: a
     provider may have written the prompt to its cache, a tier may hold, a service may cost more.
-    None without a limit on the reply, without a price, and where a product spends tokens of its
-    own, which nothing limits.
+    None without a price, without a limit on a reply that costs something, and where a product
+    spends tokens of its own, which nothing limits.
     """
-    if price is None or attempted.max_tokens is None or attempted.prompt_bytes is None:
+    if price is None or attempted.prompt_bytes is None:
         return None
     factor = Decimal(1)
     if attempted.service != "standard":
         if attempted.service not in price.services:
             return None
         factor = max(factor, price.services[attempted.service])
-    size = attempted.prompt_bytes
+    size = attempted.prompt_bytes + TEMPLATE
     reachable = [price.base, *(tier.rates for tier in price.tiers if size > tier.above)]
     if any(one.orchestration_in or one.orchestration_out for one in reachable):
         return None
-    asked = max(_dearest(one.input, one.cache_write, one.cache_write_1h) for one in reachable)
+    asked = max(
+        _dearest(one.input, one.cache_read, one.cache_write, one.cache_write_1h)
+        for one in reachable
+    )
     said = max(_dearest(one.output, one.reasoning) for one in reachable)
-    return (size * asked + attempted.max_tokens * said) * factor / MTOK + price.request
+    if attempted.max_tokens is None and said:
+        return None
+    return (size * asked + (attempted.max_tokens or 0) * said) * factor / MTOK + price.request
 
 
 def _dearest(*rates: Decimal | None) -> Decimal:

@@ -17,7 +17,7 @@ from harness.ledger.row import canonical
 
 FaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]
 
-HASH, PREV = b'"hash":"', b'"prev":"'
+HASH, PREV, TORN = b'"hash":"', b'"prev":"', b'"kind":"torn"'
 DIGITS = len(BEGINNING)
 
 
@@ -53,14 +53,27 @@ def read_chain(path: Path) -> Chain:
     """Follow a journal's chain from its first line to its last; OSError as reading does."""
     links: list[Link] = []
     cut: list[Fault] = []
+    before = b""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
-                links.append(_link(line[:-1]))
+                link = _link(line[:-1])
+                if link.own and names_torn(line, before):
+                    links.pop()
+                links.append(link)
+                before = line
             else:
                 cut.append(Fault(number, "truncated", "it ends in the middle of a line"))
     last = next((link.own for link in reversed(links) if link.own), BEGINNING)
     return Chain(len(links), last, (*faults_of(links), *cut))
+
+
+def names_torn(line: bytes, before: bytes) -> bool:
+    """Say whether a line names the one before it as torn (`harness.ledger.journal.mend`)."""
+    if TORN not in line:
+        return False
+    named: object = json.loads(line).get("sha256")
+    return named == hashlib.sha256(before.removesuffix(b"\n")).hexdigest()
 
 
 def faults_of(links: Sequence[Link]) -> tuple[Fault, ...]:

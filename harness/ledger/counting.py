@@ -1,7 +1,8 @@
-"""What Inspect's own hooks see while a journal is open: calls that go out, retries, tokens.
+"""What Inspect's own hooks see of our calls: when an attempt goes out, retries, tokens.
 
 Inspect announces a call in the context of who asked, after it has waited for a connection and right
-before it is dispatched: the moment for its intent. A retry over HTTP is announced there too. The
+before it is dispatched: the moment for its allowance and its intent. So each retry over HTTP is
+announced, when it fails and when it goes out again, and needs an allowance of its own. The
 sums are independent of our lines: they come from Inspect's hook for every finished call,
 whoever made it, so a call that escaped the journal shows as a difference. A cache read is none of
 them, and an attempt that failed has no usage to count.
@@ -17,18 +18,35 @@ from typing import Any, Protocol
 
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
 
+from harness.errors import SpendLimit
+
 
 class Announced(Protocol):
     """A call of which Inspect announces what happens: an `InFlight` of harness/ledger/asking.py."""
 
-    def dispatched(self) -> str:
-        """Write its intent, once; OSError when it cannot be written."""
+    def goes_out(self) -> None:
+        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
         ...
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another follows."""
+        """Write down that an attempt over HTTP has failed and another is to follow."""
         ...
 
+
+class Paying(Protocol):
+    """A call that needs an allowance for each of its attempts."""
+
+    async def take(self) -> None:
+        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
+        ...
+
+    def failed(self, status: int | None) -> None:
+        """Count an attempt that failed and is to be made again, and give back what it held."""
+        ...
+
+
+PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
+"""What pays for the call that this context waits for; None where nobody counts dollars."""
 
 WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
 """The call that this context waits for."""
@@ -38,6 +56,13 @@ class Unwritten(BaseException):
     """The journal of a call cannot be written; its cause says why.
 
     No `Exception`: Inspect goes on with a call when a hook raises one.
+    """
+
+
+class NotAllowed(BaseException):
+    """An attempt may not be paid for; its cause is the `SpendLimit` that says why.
+
+    No `Exception`, for the same reason.
     """
 
 
@@ -69,7 +94,7 @@ class Counted:
     def begin(self, task: str) -> None:
         """Start to count a task's calls from 0."""
         with self._lock:
-            _register()
+            listen()
             self._tasks[task] = {}
 
     def add(self, data: ModelUsageData) -> None:
@@ -91,27 +116,36 @@ class Counted:
 
 
 class LedgerHooks(Hooks):
-    """Counts what passes; podium's runs switch it on by opening a journal."""
+    """Pays and counts; on while a journal is open, and for a call that is paid for."""
 
     def enabled(self) -> bool:
-        """Say whether any journal is open: other evals of the process are not slowed."""
-        return COUNTED.on
+        """Say whether there is anything to do: other evals of the process are not slowed."""
+        return COUNTED.on or PAYING.get() is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         """Count a finished call."""
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        """Write down that the call in flight is about to be dispatched, and only then let it."""
+        """Let an attempt of the call in flight go out, once it is paid for and written down."""
+        paying = PAYING.get()
+        if paying:
+            try:
+                await paying.take()
+            except SpendLimit as stop:
+                raise NotAllowed from stop
         flight = WAITING.get()
         if flight:
             try:
-                flight.dispatched()
+                flight.goes_out()
             except OSError as error:
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        """Write down that an attempt of the call in flight has failed and another follows."""
+        """Count and write down that an attempt of the call in flight failed and another follows."""
+        paying = PAYING.get()
+        if paying:
+            paying.failed(data.status_code)
         flight = WAITING.get()
         if flight:
             flight.retried(data.attempt, data.exception_type, data.status_code)
@@ -122,11 +156,11 @@ COUNTED = Counted()
 
 
 @cache
-def _register() -> None:
-    """Make the hooks known to Inspect, once, when the first journal is opened.
+def listen() -> None:
+    """Make the hooks known to Inspect, once, when the first call needs them.
 
     Not through an entry point: Inspect would then greet every command of a user with a count of
     hooks, podium's own included, where nothing is counted.
     """
-    register = hooks("podium_ledger", "Counts tokens and retries while podium writes a journal.")
+    register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(LedgerHooks)

@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 from harness.ledger.raw_log import Json
 from harness.ledger.row import Cache
-from harness.records import Usage
+from harness.records import PODIUM, SECONDS, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 Phase = Literal["solve", "score"]
@@ -27,6 +27,10 @@ IN_FLIGHT = "in flight when the run was stopped"
 UNWRITTEN = "ended, and its outcome could not be written down"
 """The error of a call that neither record has the end of, though its process went on."""
 ATTACHMENT = "attachment://"
+ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
+"""Headers with the id of a request, in the order in which Inspect looks for them."""
+OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
+"""The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
 NOTHING: Json = {}
 Span = tuple[str | None, str | None, str]
 """Parent, type and name."""
@@ -67,10 +71,12 @@ class CallEvent:
     retries: int
     """HTTP attempts before the one that is logged."""
     request_ids: tuple[Json, ...]
-    """`{id, header, status}` of each HTTP response of this call, as Inspect saw them."""
+    """`{id, header, status}` of each HTTP response of this call that had an id, one for each."""
     max_tokens: int | None
     raw_usage: Json | None
     """The provider's own usage, where the log kept its response."""
+    longest_s: float | None
+    """How long its whole sample took by a steady clock, where the log says."""
 
     @property
     def refused(self) -> bool:
@@ -81,7 +87,8 @@ class CallEvent:
     def latency_s(self) -> float:
         """Seconds from begin to end, waiting included; not-a-number when nobody knows."""
         if self.completed:
-            return seconds_between(self.started, self.completed)
+            took = _steady(seconds_between(self.started, self.completed), self.longest_s)
+            return nan if took is None else took
         return nan if self.working_s is None else self.working_s
 
 
@@ -135,9 +142,10 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         event.get("completed"),
         event.get("working_time"),
         event.get("retries") or 0,
-        tuple(event.get("request_ids") or ()),
+        tuple(responses(event.get("request_ids") or (), model)),
         (event.get("config") or NOTHING).get("max_tokens"),
         None if raw is None else dict(raw),
+        sample.get("total_time"),
     )
 
 
@@ -145,6 +153,28 @@ def _raw(event: Json, output: Json) -> Raw | None:
     """Return the provider's own usage; what an error was answered with has none."""
     call: Json = event.get("call") or NOTHING
     return None if call.get("error") else raw_usage(call.get("response"), output.get("metadata"))
+
+
+def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
+    """Yield one id for each HTTP response: its provider's own, where a gateway has added others.
+
+    Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response: what
+    does not come later in it than the id before, or has another status, is of the next response.
+    """
+    own = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
+    one: Json | None = None
+    place = -1
+    for id in ids:
+        header = id.get("header")
+        here = ID_HEADERS.index(header) if header in ID_HEADERS else -1
+        if one is not None and (here <= place or id.get("status") != one.get("status")):
+            yield one
+            one = None
+        if one is None or header == own:
+            one = id
+        place = here
+    if one is not None:
+        yield one
 
 
 def attached(text: str, sample: Json) -> str:
@@ -198,7 +228,30 @@ class Places:
 
 
 def solver_seconds(sample: Json) -> float | None:
-    """Return the wall time of the solvers; None for a sample that did not get through them."""
+    """Return how long the solvers took; None for a sample that did not get through them.
+
+    Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies were
+    read from the store. Older logs have only times of day: what is longer than the whole sample, by
+    Inspect's steady clock, is a clock that was set.
+    """
+    shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
+    if SECONDS in shape:
+        return shape[SECONDS]
+    return _steady(_solver_span(sample), sample.get("total_time"))
+
+
+SLACK_S = 1.0
+"""By how much two clocks may differ over a sample."""
+
+
+def _steady(seconds: float | None, longest: float | None) -> float | None:
+    """Return a difference of two times of day; None where the clock was set in between."""
+    if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
+        return None
+    return seconds
+
+
+def _solver_span(sample: Json) -> float | None:
     events: list[Json] = sample.get("events") or []
     places = Places(events)
     begun: dict[str, str] = {}

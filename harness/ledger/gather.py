@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.ledger.chain import Chain, read_chain
-from harness.ledger.journal import read_lines
+from harness.ledger.journal import Tries, read_lines
 from harness.ledger.logged import LogRecord, read_log
 from harness.ledger.raw_log import Json
 from harness.ledger.sitting_files import Files
@@ -19,8 +19,13 @@ class CallRecord:
 
     journal: str
     intent: Json
-    retries: list[Json]
+    tries: Tries = field(default_factory=Tries)
     outcome: Json | None = None
+
+    @property
+    def retries(self) -> list[Json]:
+        """Its failed HTTP attempts that another was to follow."""
+        return self.tries.retries
 
 
 @dataclass(slots=True)
@@ -31,6 +36,8 @@ class JournalRecord:
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
     """What Inspect's own hooks counted."""
+    torn: int = 0
+    """Lines of which a machine that went down, say, has left a part."""
 
     @property
     def name(self) -> str:
@@ -85,6 +92,8 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.head = entry
     elif kind == "totals":
         journal.totals.append(entry)
+    elif kind == "torn":
+        journal.torn += 1
     else:
         _keep_call(journal, entry, found)
 
@@ -95,11 +104,11 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
     if kind == "intent":
         if known:
             found.twice.append(f"call {call} has two intents")
-        found.calls[call] = CallRecord(journal.name, entry, [])
+        found.calls[call] = CallRecord(journal.name, entry)
     elif known is None:
         found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
-    elif kind == "retry":
-        known.retries.append(entry)
+    elif kind in ("retry", "again"):
+        known.tries.add(entry, journal.head.get("schema"))
     elif known.outcome is not None:
         found.twice.append(f"call {call} has two outcomes")
     else:

@@ -7,17 +7,25 @@ billed. Whatever comes back, the outcome is written before anything is made of i
 
     head     who writes: schema, task, suite, system, label, book, process
     intent   a call is about to be dispatched
-    retry    an HTTP attempt of it has failed and another follows
+    retry    an HTTP attempt of it has failed; another follows after a wait
+    again    that other attempt is about to be dispatched: without it, none followed
     outcome  the call has ended: usage, or what went wrong
     totals   what Inspect's own hooks counted, per model: an independent sum
+    torn     the line before it is part of one that a machine that went down had not written
+
+A file only ever grows. What a full disk takes only a part of is taken back, and the call is not
+made; what a process left torn is ended and named by `mend` when its run is resumed.
 """
 
+import errno
+import fcntl
 import hashlib
 import os
 import re
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +36,9 @@ import orjson
 from harness.ledger.row import Cache, Scope, canonical
 from harness.records import Usage
 
-SCHEMA = "podium-journal-1"
+SCHEMA = "podium-journal-2"
+OLDER = "podium-journal-1"
+"""Has no `again` lines: every `retry` is taken for an attempt that was followed by another."""
 FOLDER = "ledger"
 """Where a run's journals lie, below its log directory."""
 BEGINNING = "0" * 64
@@ -94,6 +104,8 @@ class Outcome:
     refused: bool = False
     """True when nothing was generated or billed: the provider refused the request, or a limit of
     ours ended it before it was sent (then there is an error and no event)."""
+    from_store: bool = False
+    """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
     latency_s: float | None = None
     output_sha256: str | None = None
     raw_usage: Mapping[str, Any] | None = None
@@ -114,6 +126,10 @@ class Journal:
     path: Path
     _handle: int
     _last: str = BEGINNING
+    _whole: int = 0
+    """Bytes of whole lines."""
+    _torn: bool = False
+    """Whether part of a line lies behind them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def intent(self, intent: Intent) -> str:
@@ -123,9 +139,16 @@ class Journal:
         return call
 
     def retry(self, call: str, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an HTTP attempt (1 for the first) has failed and another follows."""
+        """Write down that an HTTP attempt (1 for the first) has failed and another is to follow."""
         failed = {"attempt": attempt, "error": error, "http_status": status}
         self.write("retry", {"call": call, **failed})
+
+    def again(self, call: str, after_s: float | None = None) -> None:
+        """Write down that the attempt after a failed one is about to be dispatched.
+
+        `after_s` is how long after the first, by a steady clock.
+        """
+        self.write("again", {"call": call, "after_s": after_s})
 
     def outcome(self, call: str, outcome: Outcome) -> None:
         """Write down how a call has ended."""
@@ -134,13 +157,31 @@ class Journal:
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line in one system call: a process that is killed leaves whole lines.
 
-        Raises OSError when it cannot be written: a call that nobody will remember is not made.
+        Raises OSError, which names the file, when it cannot be written whole: a call that nobody
+        will remember is not made.
         """
         with self._lock:
-            line = {"kind": kind, "at": _now(), **fields, "prev": self._last}
-            digest = hashlib.sha256(canonical(line)).hexdigest()
-            os.write(self._handle, canonical({**line, "hash": digest}) + b"\n")
+            line, digest = _linked({"kind": kind, "at": _now(), **fields}, self._last)
+            try:
+                self._append(line)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
             self._last = digest
+
+    def _append(self, line: bytes) -> None:
+        """Write all of a line, or nothing of it."""
+        if self._torn:
+            os.ftruncate(self._handle, self._whole)
+        self._torn, left = True, line
+        try:
+            while left:  # a disk that is nearly full takes a part, and refuses the rest
+                left = left[os.write(self._handle, left) :]
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._handle, self._whole)
+                self._torn = False
+            raise
+        self._torn, self._whole = False, self._whole + len(line)
 
     def close(self) -> None:
         """Close the file; nothing is written after."""
@@ -155,8 +196,60 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
     path = folder / name
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
     journal = Journal(path, handle)
-    journal.write("head", {"schema": SCHEMA, "pid": os.getpid(), **asdict(head)})
+    with suppress(OSError):  # not every file system has locks
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that nobody mends it meanwhile
+    try:
+        journal.write("head", {"schema": SCHEMA, "pid": os.getpid(), **asdict(head)})
+    except OSError:
+        journal.close()
+        path.unlink()
+        raise
     return journal
+
+
+def mend(log_dir: Path) -> None:
+    """End the lines that processes left torn in a run's journals, and name each in a line behind.
+
+    A journal without a whole line is removed: no call goes out before there is one. One that a
+    process still writes is left alone.
+    """
+    for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
+        with path.open("rb+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EAGAIN, errno.EACCES):
+                    continue
+            lines = file.read().splitlines(keepends=True)
+            if not lines or (len(lines) == 1 and not lines[0].endswith(b"\n")):
+                path.unlink()
+            elif not lines[-1].endswith(b"\n"):
+                file.write(b"\n" + _named_torn(lines[-1], lines[-2]))
+
+
+def _named_torn(part: bytes, before: bytes) -> bytes:
+    """Return the line that names a torn one; nothing where it lacked but its end."""
+    if isinstance(_object(part), dict):
+        return b""
+    last = _object(before)
+    fields = {"bytes": len(part), "sha256": hashlib.sha256(part).hexdigest()}
+    prev = str(last.get("hash", BEGINNING)) if last else BEGINNING
+    return _linked({"kind": "torn", "at": _now(), **fields}, prev)[0]
+
+
+def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
+    """Return a line that names the digest of the one before it, and its own digest."""
+    line = {**fields, "prev": prev}
+    digest = hashlib.sha256(canonical(line)).hexdigest()
+    return canonical({**line, "hash": digest}) + b"\n", digest
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found: object = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return cast(dict[str, Any], found) if isinstance(found, dict) else None
 
 
 def folder_of(log_dir: Path, task: str) -> Path:
@@ -174,14 +267,33 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            try:
-                found: object = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                found = None
-            if isinstance(found, dict):
-                yield cast(dict[str, Any], found)
+            if (found := _object(line)) is not None:
+                yield found
             elif unreadable is not None:
                 unreadable.append(number)
+
+
+@dataclass(slots=True)
+class Tries:
+    """The HTTP attempts of a call that failed with another to follow, and how many did follow."""
+
+    retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    followed: int = 0
+    last: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The last `again` line."""
+
+    def add(self, line: Mapping[str, Any], schema: object) -> None:
+        """Take a `retry` or an `again` line of a journal of some schema."""
+        if line.get("kind") == "retry":
+            self.retries.append(dict(line))
+        else:
+            self.last = dict(line)
+        self.followed += (line.get("kind") == "again") != (schema == OLDER)
+
+    @property
+    def waited(self) -> bool:
+        """Whether the call ended, or its process did, while it waited to try again."""
+        return len(self.retries) > self.followed
 
 
 def usage_of(line: Mapping[str, Any]) -> Usage | None:

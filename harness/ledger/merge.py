@@ -160,7 +160,7 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
     if not record.retries and len(seen) < 2 and not (last and tries_within(last)):
         yield write(base, ended(1, record.outcome, last, _why(found, record)))  # nearly all calls
         return
-    earlier = [one.event for one in seen[:-1]]
+    earlier = [one.event for one in (seen if record.tries.waited else seen[:-1])]
     number = 0
     for at in range(max(len(record.retries), len(earlier))):
         retry = record.retries[at] if at < len(record.retries) else None
@@ -168,6 +168,8 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
         for told in (*within(event, 0), after_retry(0, retry, event)):
             number += 1
             yield write(base, replace(told, attempt=number))
+    if record.tries.waited:  # what was to follow never went out
+        return
     for told in (*within(last, 0), ended(0, record.outcome, last, _why(found, record))):
         number += 1
         yield write(base, replace(_since_retry(told, record), attempt=number))
@@ -179,9 +181,13 @@ def _why(found: Merged, record: CallRecord) -> str:
 
 
 def _since_retry(told: Told, record: CallRecord) -> Told:
-    """Return an attempt from when the one before it had failed: journals time whole calls."""
+    """Return an attempt from when it went out: journals time whole calls."""
     if not record.retries:
         return told
+    after = record.tries.last.get("after_s")
+    if told.latency_s is not None and isinstance(after, float):
+        took = max(told.latency_s - after, 0.0)
+        return replace(told, started=str(record.tries.last["at"]), latency_s=round(took, 6))
     begun, ended = (
         str((line or {}).get("at", "")) for line in (record.retries[-1], record.outcome)
     )

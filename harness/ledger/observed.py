@@ -17,6 +17,7 @@ from inspect_ai.log import transcript
 from inspect_ai.log._transcript import Transcript, _transcript  # pyright: ignore[reportPrivateUsage]
 from inspect_ai.model import ModelOutput
 
+from harness.ledger.events import responses
 from harness.ledger.journal import Outcome
 from harness.surrogates import made_storable, storable
 from harness.usage import raw_usage, usage_of_reply
@@ -170,7 +171,8 @@ def _number(value: Any, depth: int) -> Any:
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
     """Return the provider's id of the last request, else the id that its reply carries."""
     if event and event.request_ids:
-        return _plain(event.request_ids[-1].id)
+        *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
+        return _plain(last.get("id"))
     said: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
     found: object = said.get("id") or said.get("responseId")  # Google's name for it
     return _plain(found)

@@ -1,11 +1,15 @@
 """One request to a model, as far as it is written down, and what foreign code may add to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.tool import ToolChoice, ToolInfo
+
+INSTRUCTIONS = 1024
+"""Tokens at most that a provider adds to a request that offers tools; Anthropic's documentation
+names some hundreds, by model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,12 @@ class Offered:
 
     @property
     def bytes(self) -> int:
-        """UTF-8 bytes of the tools as JSON: they are part of a prompt."""
-        return sum(len(tool.model_dump_json(exclude_none=True).encode()) for tool in self.tools)
+        """UTF-8 bytes of the tools as JSON: they are part of a prompt.
+
+        With them goes what a provider says of how to use them.
+        """
+        written = sum(len(tool.model_dump_json(exclude_none=True).encode()) for tool in self.tools)
+        return written + INSTRUCTIONS if written else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +53,36 @@ class Request:
 
     @property
     def max_tokens(self) -> int | None:
-        """The limit that the request will have."""
-        return self.config.max_tokens or _max_tokens(self.model)
+        """The limit that the request will have, all its choices together; None for none."""
+        return max_tokens_of(self.model, self.config)
+
+    @property
+    def requests(self) -> int:
+        """As many HTTP requests one attempt may be: the first, and what its client tries again."""
+        return 1 + client_retries(self.model)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether texts and settings say how much a request can be.
+
+        An image has more tokens than bytes of text. Google's client asks again, with a longer
+        request, for a call of a tool that it cannot read.
+        """
+        google = str(self.model).startswith("google/")
+        texts = all(isinstance(turn.content, str) or _only_texts(turn) for turn in self.messages)
+        return texts and not (google and self.offered.tools)
 
     @property
     def prompt_bytes(self) -> int:
-        """Return the bytes of its texts and tools; a model may have written half a character."""
-        texts = sum(len(turn.text.encode("utf-8", "surrogatepass")) for turn in self.messages)
+        """Return the bytes of its texts and tools; a model may have written half a character.
+
+        What a worker's settings add to its requests counts too.
+        """
+        config = self.model.config.merge(self.config)
+        added = config.system_message or ""
+        if config.response_schema is not None:
+            added += config.response_schema.model_dump_json(exclude_none=True)
+        texts = sum(map(_size, (added, *(turn.text for turn in self.messages))))
         calls = (turn.tool_calls or () for turn in self.messages if turn.role == "assistant")
         made = sum(
             len(str(call.arguments).encode("utf-8", "replace")) for turn in calls for call in turn
@@ -59,12 +90,45 @@ class Request:
         return texts + made + self.offered.bytes
 
 
-def _max_tokens(model: Model) -> int | None:
-    """Return the limit that a request will have: of the worker, else its provider's default.
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
-    Inspect lets a role inherit no limit from the whole eval.
+
+def _only_texts(turn: ChatMessage) -> bool:
+    return all(isinstance(part, str) or part.type == "text" for part in turn.content)
+
+
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Names of the limit of a reply in the dialects, which `extra_body` sends past Inspect's own."""
+
+
+def max_tokens_of(model: Model, config: GenerateConfig) -> int | None:
+    """Return the limit of a request with these settings over the worker's, all choices together.
+
+    Inspect asks the provider for a default where the settings name no limit, and that may depend on
+    how much a model is to think. It lets a role inherit no limit from the whole eval.
     """
-    own = model.config.max_tokens
+    merged = model.config.merge(config)
+    own = merged.max_tokens
     if own is None:
-        own = model.api.max_tokens_for_config(model.config)
-    return model.api.max_tokens() if own is None else own
+        own = model.api.max_tokens_for_config(merged)
+    if own is None:
+        own = model.api.max_tokens()
+    extra = merged.extra_body or {}
+    said = [value for name in LIMITS if isinstance(value := extra.get(name), int)]
+    known = [*said, *([] if own is None else [own])]
+    return max(known) * (merged.num_choices or 1) if known else None
+
+
+INLINE: Mapping[str, int] = {"google": 1, "bedrock": 2, "azureai": 10}
+"""Tries that a client without a setting of that name makes after the first: google-genai 3.4.0
+where the connection breaks, botocore's and Azure's defaults."""
+
+
+def client_retries(model: Model) -> int:
+    """Return how often a provider's own client may try again before Inspect hears of it."""
+    client: object = getattr(model.api, "client", None)
+    own: object = getattr(client, "max_retries", None)
+    if isinstance(own, int):
+        return own
+    return INLINE.get(str(model).partition("/")[0], 0)

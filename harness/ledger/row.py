@@ -71,6 +71,8 @@ class LedgerRow:
     """Kind of failure, e.g. `RateLimitError`; never a provider's words."""
     stop: str | None
     cache: Cache
+    from_store: bool = False
+    """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
     billable: Billable
     usage_source: UsageSource
     input_uncached: int | None

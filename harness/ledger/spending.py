@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.ledger.billing import Attempted, upper_bound
-from harness.ledger.journal import FOLDER, read_lines
+from harness.ledger.journal import FOLDER, Tries, read_lines
 from harness.ledger.raw_log import Json
 from harness.ledger.spent import spent_in_logs
 from harness.ledger.writing import Told, after_retry, ended
@@ -27,14 +27,20 @@ class CallLines:
     """What a journal says of one call."""
 
     intent: Json
-    retries: list[Json] = field(default_factory=list[Json])
+    tries: Tries = field(default_factory=Tries)
     outcome: Json | None = None
+
+    @property
+    def retries(self) -> list[Json]:
+        """Its failed HTTP attempts that another was to follow."""
+        return self.tries.retries
 
     def attempts(self) -> Iterator[Told]:
         """Yield how each attempt over HTTP ended, the last one last."""
         for number, retry in enumerate(self.retries, 1):
             yield after_retry(number, retry, None)
-        yield ended(len(self.retries) + 1, self.outcome, None)
+        if not self.tries.waited:
+            yield ended(len(self.retries) + 1, self.outcome, None)
 
     def usd(self, told: Told, book: Book) -> Decimal | None:
         """Return what an attempt that was billed costs at a book; None when that is unknown."""
@@ -56,12 +62,14 @@ def calls_of(path: Path) -> Iterator[CallLines]:
     Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
     """
     calls: dict[str, CallLines] = {}
+    schema: object = None
     for line in read_lines(path):
         kind, call = line.get("kind"), str(line.get("call", ""))
+        schema = line.get("schema") if kind == "head" else schema
         if kind == "intent":
             calls[call] = CallLines(line)
-        elif call in calls and kind == "retry":
-            calls[call].retries.append(line)
+        elif call in calls and kind in ("retry", "again"):
+            calls[call].tries.add(line, schema)
         elif call in calls and kind == "outcome":
             calls[call].outcome = line
     yield from calls.values()

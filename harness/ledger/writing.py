@@ -6,6 +6,7 @@ the difference. Not here: which lines and events belong together (harness/ledger
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from harness.ledger.billing import Attempted, money
@@ -65,6 +66,7 @@ class Told:
     billable: Billable
     usage: Usage | None = None
     cache: Cache = "none"
+    from_store: bool = False
     started: str = ""
     """Empty: when the call began."""
     served_model: str | None = None
@@ -150,6 +152,7 @@ def ended(
         billable="no" if refused else _billable(cache, usage, status, doubtful=doubtful),
         usage=usage,
         cache=cache,
+        from_store=bool(outcome.get("from_store")),
         started=event.started if event else "",
         served_model=outcome.get("served_model"),
         request_id=outcome.get("request_id"),
@@ -227,7 +230,8 @@ def request_id_of(event: CallEvent) -> str | None:
 
 def seconds(event: CallEvent) -> float | None:
     """Return how long an event took, by its own clock; None when nobody knows."""
-    return event.latency_s if event.completed else event.working_s
+    took = event.latency_s if event.completed else event.working_s
+    return None if took is None or isnan(took) else took
 
 
 def write(base: Base, told: Told) -> LedgerRow:
@@ -258,6 +262,7 @@ def write(base: Base, told: Told) -> LedgerRow:
         error=told.error,
         stop=told.stop,
         cache=told.cache,
+        from_store=told.from_store,
         billable=told.billable,
         usage_source=SOURCES.get(base.label, "provider") if told.usage else "missing",
         prompt_bytes=base.prompt_bytes,

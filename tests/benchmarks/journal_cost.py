@@ -1,4 +1,4 @@
-"""What the two records of a call cost a run: processor time per call, and bytes per call.
+"""What the records of a call cost a run: processor time per call, and bytes per call.
 
     python tests/benchmarks/journal_cost.py                                  # about two minutes
     python tests/benchmarks/journal_cost.py --questions 20 --rounds 2        # a short one
@@ -27,16 +27,19 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
 from inspect_ai.solver import Solver, solver
 from providers import ok, serve
 
-from harness.ledger.asking import TaskJournal
+from harness.ledger.asking import TaskJournal, recording
 from harness.ledger.journal import Head, Intent, Outcome, SampleRef, open_journal
+from harness.ledger.replay import next_draw
+from harness.ledger.request import Request
 from harness.place import Place, standing_at
 from harness.pool import slot_model
 from harness.pool_file import read_pool
 from harness.records import Usage
+from harness.reply_cache import PaidReplies
 from harness.solver import as_solver
 from harness.system import planned
 from harness.workflow import Step, Workflow
@@ -146,6 +149,31 @@ def lines_alone(calls: int = 5000) -> None:
     print(f"the journal's two lines of a call, alone: {1000 * used / calls:.3f} ms of processor")
 
 
+def store_alone(calls: int = 5000) -> None:
+    """Print what it takes to look for a reply that is not there and to keep the one that comes."""
+    text = said(1)
+    output = ModelOutput.from_content("openai/gpt-5", text)
+    with tempfile.TemporaryDirectory() as scratch:
+        replies = PaidReplies(Path(scratch))
+        worker = slot_model(read_pool("rehearsal").worker(WORKER))
+        asked = [
+            Request(WORKER, worker, [ChatMessageUser(content=f"{number} {text}")], WORKER)
+            for number in range(calls)
+        ]
+        journal = TaskJournal(Path(scratch), HEAD, replies)
+        with recording(journal, "inference", INTENT.sample):
+            replies.open()
+            began = time.process_time()
+            for request in asked:
+                draw = next_draw(request)
+                assert draw is not None
+                assert draw.replayed(request) is None
+                draw.keep(output)
+            used = time.process_time() - began
+        replies.clear()
+    print(f"the store of a call's reply, alone: {1000 * used / calls:.3f} ms of processor")
+
+
 def _line(arm: str, found: Mapping[str, list[Cost]]) -> str:
     costs = found[arm]
     pairs = zip(costs, found["neither"], strict=True)
@@ -186,6 +214,7 @@ def main() -> None:
             while True:
                 time.sleep(60)
     lines_alone()
+    store_alone()
     rehearsing = read_pool("rehearsal").worker(WORKER)
     measure("rehearsal", lambda: slot_model(rehearsing), asked.questions, asked.rounds)
     with server() as url:

@@ -34,8 +34,6 @@ class Fault:
     """`wrong` only where the model itself gave no answer, and was paid for it."""
     fails: Mapping[str, str] = field(default_factory=dict[str, str])
     """By dialect: the invariant that the provider's own words contradict, which an audit names."""
-    waits_for: str = ""
-    """What else must be mended for it to hold; empty: nothing."""
 
     def acts_in(self, dialect: str, answer: str) -> list[Act]:
         """Return the acts in one dialect, with the right answer where an answer stands."""
@@ -265,7 +263,6 @@ FAULTS: tuple[Fault, ...] = (
         "two request ids",
         [Act(headers={"x-request-id": "one", "request-id": "other"})],
         "right",
-        waits_for="replies with two ids are one attempt",
     ),
     Fault("a request id that was given before", [rate_limited(), Act(request_id="same")], "right"),
     Fault("another model answers", [Act(served="another-model-20260101")], "right"),

@@ -41,6 +41,8 @@ class Act:
     tell: Tell = truly
     ending: Ending = "whole"
     stall_s: float = 30.0
+    wait_s: float = 0.0
+    """Seconds before anything is sent: requests that come together are in flight together."""
     served: str | None = None
     """Model that answers; None: the one that was asked for."""
     request_id: str | None = None
@@ -51,6 +53,8 @@ class Act:
     """Sent in place of the reply, as it is."""
     headers: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     """Sent beside the others or in their place; None: not sent."""
+    gateway: str | None = None
+    """Header in which a gateway adds an id of its own, `gw-1` and so on."""
     billed: bool | None = None
     """None: what was answered with 200 is billed, also where the client did not see the end."""
 
@@ -69,6 +73,11 @@ function says when a request comes in."""
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
     """Answer, and say truly what it took."""
     return Act(text=text, usage=usage)
+
+
+def taking(output: int, *, input: int = 20, wait_s: float = 0.0) -> Act:
+    """Answer, having written so many tokens, and say so; what they may be is the test's concern."""
+    return Act(usage=Usage(input=input, output=output), wait_s=wait_s)
 
 
 def rate_limited(retry_after: float | None = 0.01) -> Act:

@@ -106,6 +106,7 @@ class _Desk:
             act = self.fates.next(asked.model, asked.prompt)
             line = self.entry(dialect, asked, act, _key(request))
             self.bill.lines.append(line)
+            await asyncio.sleep(act.wait_s)
             if act.ending == "stalled":
                 await _until_left(request, act.stall_s)
             if act.ending == "dropped":
@@ -148,6 +149,8 @@ def _transported(app: Starlette) -> Callable[..., Awaitable[None]]:
 def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
     # No client closes its connections when an eval ends; one that is left open is a warning.
     headers = {dialect.request_id_header: line.request_id, "connection": "close"}
+    if act.gateway:
+        headers[act.gateway] = f"gw-{line.number}"
     if act.status != 200:
         if act.retry_after is not None:
             headers["retry-after"] = str(act.retry_after)

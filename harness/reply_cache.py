@@ -1,20 +1,26 @@
-"""Replies that were paid for in a training, kept so that a resumed one pays nothing twice.
+"""Replies that were paid for, kept so that a run or a training that is resumed pays nothing twice.
 
 A reply is known by the worker as its pool has it, the whole request, the step's own sampling and
-the replicate. The replicate names the training step and which of its equal plans asked, so sampling
-stays sampling: only the very same draw is read back. One SQLite file per process, in the run's
-folder, written through as replies come: kill -9 loses no reply that had come. Questions that may
-not be published are in no file: their replies are kept in memory. Not here: what is billed
-(harness/ledger), which a kept reply never is.
+the replicate, so sampling stays sampling: only the very same draw is read back. One SQLite file per
+process, in the folder of the run or the training, its owner's alone (mode 0600), written through as
+replies come: kill -9 loses no reply that had come.
+
+A run keeps a reply until its sample is in its log, which has the texts from then on; a run that
+finished leaves no file. A training keeps them for good, but those of questions that may not be
+published only in memory. Not here: what is billed (harness/ledger), which a kept reply never is;
+how a run reads one back (harness/ledger/replay.py).
 """
 
+import errno
 import hashlib
 import json
 import os
 import sqlite3
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -27,10 +33,13 @@ from harness.errors import UserError
 from harness.records import Reply, Usage
 
 FOLDER = "paid-replies"
-"""Below the folder of a training."""
+"""Below the folder of a run or a training."""
 
 REMEMBERED = 1 << 14
 """Replies kept in memory where no file keeps them, the latest ones."""
+
+MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")
+"""Columns: what a reply was asked for, and when it came, in seconds since 1970."""
 
 Ask = Callable[[], Awaitable[Reply]]
 
@@ -45,6 +54,7 @@ def key_of(*parts: object) -> bytes:
 class _File:
     """An open file of replies, and the turn of who uses it."""
 
+    path: Path
     replies: sqlite3.Connection
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -54,9 +64,20 @@ class _File:
             row = found.fetchone()
         return None if row is None else str(row[0])
 
-    def write(self, key: bytes, reply: str) -> None:
+    def write(self, key: bytes, reply: str, sample: str = "") -> None:
+        said = "INSERT OR IGNORE INTO replies (key, reply, sample, at) VALUES (?, ?, ?, ?)"
+        try:
+            with self.lock:
+                self.replies.execute(said, (key, reply, sample, time.time()))
+        except sqlite3.OperationalError as error:
+            raise OSError(errno.ENOSPC, str(error), str(self.path)) from error
+
+    def forget(self, logged: Mapping[str, float]) -> int:
+        """Delete what samples had before a time; return how many replies are left."""
+        said = "DELETE FROM replies WHERE sample = ? AND at < ?"
         with self.lock:
-            self.replies.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, reply))
+            self.replies.executemany(said, logged.items())
+            return int(self.replies.execute("SELECT count(*) FROM replies").fetchone()[0])
 
 
 _OPEN: "WeakValueDictionary[tuple[int, Path], _File]" = WeakValueDictionary()
@@ -77,13 +98,55 @@ class PaidReplies:
         default_factory=lambda: RunVar[dict[bytes, anyio.Event]]("podium replies under way")
     )
 
+    @property
+    def path(self) -> Path | None:
+        """The file; None where replies are kept in memory alone."""
+        return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
+
     def open(self) -> None:
         """Open the file; UserError where another process has it, or it is damaged."""
-        if self.folder is not None and self._file is None:
-            path = self.folder / FOLDER / f"rank-{self.rank}.sqlite"
+        if (path := self.path) is not None and self._file is None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
                 _OPEN[os.getpid(), path] = self._file
+
+    def known(self, key: bytes) -> str | None:
+        """Return what a run has kept under a key; None when it has nothing."""
+        self.open()
+        return self._file.read(key) if self._file else None
+
+    def keep(self, key: bytes, reply: str, sample: str) -> None:
+        """Keep a reply of a run until its sample is in its log; OSError when it cannot be."""
+        self.open()
+        if self._file:
+            self._file.write(key, reply, sample)
+
+    def forget(self, logged: Mapping[str, float]) -> None:
+        """Delete what samples had been given before their logs were written, at a time each."""
+        if self.path is None or not self.path.exists():
+            return
+        self.open()
+        if self._file and not self._file.forget(logged):
+            self.clear()
+
+    def close(self) -> None:
+        """Close the file, for everybody in this process who shares it."""
+        if self.path is not None:
+            with _OPENING:
+                shared = _OPEN.pop((os.getpid(), self.path), None)
+            if shared:
+                shared.replies.close()
+        self._file = None
+
+    def clear(self) -> None:
+        """Delete the file, and its folder where nothing else is in it."""
+        self.close()
+        if (path := self.path) is None:
+            return
+        for name in (path, *path.parent.glob(f"{path.name}-*")):
+            name.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.parent.rmdir()
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
         """Return a reply and whether it was known; `ask` is called once for equal keys.
@@ -138,25 +201,38 @@ def _opened(path: Path) -> _File:
     A reply is with the system when it is written: only a machine that goes down can lose the last.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)
     file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
     try:
         for order in (
             "PRAGMA locking_mode = EXCLUSIVE",
             "PRAGMA journal_mode = WAL",
             "PRAGMA synchronous = OFF",
-            "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID",
+            "PRAGMA secure_delete = ON",
+            f"CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {MORE[0]},"
+            f" {MORE[1]})",
             "BEGIN EXCLUSIVE",
             "COMMIT",
         ):
             file.execute(order)
+        _widen(file)
     except sqlite3.DatabaseError as error:
         file.close()
         busy = "locked" in str(error) or "busy" in str(error)
-        why = "another training has it open" if busy else "it is damaged: move it away"
+        why = "another process has it open" if busy else "it is damaged: move it away"
         raise UserError(f"The replies in {path} cannot be read: {why}.") from None
-    opened = _File(file)
+    opened = _File(path, file)
     finalize(opened, file.close)
     return opened
+
+
+def _widen(file: sqlite3.Connection) -> None:
+    """Add the columns that files of older trainings lack."""
+    here = {row[1] for row in file.execute("PRAGMA table_info(replies)")}
+    for column in MORE:
+        if column.split()[0] not in here:
+            file.execute(f"ALTER TABLE replies ADD COLUMN {column}")
 
 
 def _as_json(reply: Reply) -> str:
