@@ -1,10 +1,11 @@
-"""Whether a run's money adds up: fourteen invariants over its ledger, from files alone.
+"""Whether a run's money adds up: sixteen invariants over its ledger, from files alone.
 
     found = audit(Path("runs/first"))
     print(as_text(found))
 
 Reading order: `invariants.py` (what is promised), `evidence.py` (one sitting), the checks by theme
-(`tokens.py`, `sums.py`, `records.py`, `money.py`, `plausibility.py`, `integrity.py`), `table.py`
+(`tokens.py`, `sums.py`, `records.py`, `texts.py`, `grades.py`, `money.py`, `plausibility.py`,
+`integrity.py`), `table.py`
 (the reconciliation), `run.py` (all sittings), `as_text.py` and `as_json.py`. Not here: what a row
 is (harness/ledger/), what a provider's bill says (harness/invoices/).
 """

@@ -90,6 +90,24 @@ class Evidence:
         }
 
     @cached_property
+    def written_down(self) -> frozenset[str]:
+        """The uuids of samples whose journal is recent enough to have answer and verdict too."""
+        calls = self.merged.gathered.calls.values()
+        return frozenset(
+            str((one.intent.get("sample") or {}).get("uuid", ""))
+            for one in calls
+            if one.outcome is not None and "reply_sha256" in one.outcome
+        )
+
+    @cached_property
+    def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
+        """Logs by Inspect's id of their run and by when they were written: each is one file."""
+        found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
+        for log in self.logs:
+            found[log.eval_id, log.created].append(log)
+        return found
+
+    @cached_property
     def started(self) -> str:
         """When the first journal began; empty without one."""
         return min(

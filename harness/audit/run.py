@@ -93,7 +93,7 @@ def of_sittings(sittings: Iterable[Files]) -> Part:
     found = Part()
     with without_collector():
         for files in sittings:
-            _add_sitting(found, Evidence(merged(gather(files)), name_of(files)))
+            _add_sitting(found, Evidence(merged(gather(files, digests=True)), name_of(files)))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def audit_command(args: argparse.Namespace) -> int:
-    """Check fourteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     if args.query is not None or args.system or args.epoch is not None:
         print(_query(args))
         return 0

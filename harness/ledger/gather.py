@@ -31,6 +31,10 @@ class JournalRecord:
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
     """What Inspect's own hooks counted."""
+    calls: int = 0
+    """Intents in it."""
+    closed: bool = False
+    """Whether its process ended in good order: the last line says so, in older ones the totals."""
 
     @property
     def name(self) -> str:
@@ -53,12 +57,15 @@ class Gathered:
     journals: list[JournalRecord]
     calls: dict[str, CallRecord]
     """By id, in the order of the journals."""
+    answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
+    """What journals say of answers, by the sample's uuid."""
+    grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     twice: list[str] = field(default_factory=list[str])
     """Sentences about calls that are written down twice, or end without having begun."""
 
 
-def gather(files: Files, *, answers: bool = False) -> Gathered:
-    """Read the files of one sitting, with what logs say of each answer where that is asked for.
+def gather(files: Files, *, answers: bool = False, digests: bool = False) -> Gathered:
+    """Read the files of one sitting, with each answer, and the digests of texts, where asked for.
 
     UserError for a damaged file.
     """
@@ -67,7 +74,7 @@ def gather(files: Files, *, answers: bool = False) -> Gathered:
         _read_journal(path, found)
     seen: set[tuple[str, int]] = set()
     for path in files.logs:
-        found.logs.append(read_log(path, seen, answers=answers))
+        found.logs.append(read_log(path, seen, answers=answers, digests=digests))
     return found
 
 
@@ -85,7 +92,14 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.head = entry
     elif kind == "totals":
         journal.totals.append(entry)
+        journal.closed = True
+    elif kind == "closed":
+        journal.closed = True
+    elif kind in ("answer", "grade"):
+        made = found.answer_lines if kind == "answer" else found.grade_lines
+        made.setdefault(str((entry.get("sample") or {}).get("uuid", "")), []).append(entry)
     else:
+        journal.calls += kind == "intent"
         _keep_call(journal, entry, found)
 
 

@@ -9,7 +9,10 @@ billed. Lines:
     intent   a call is about to be dispatched
     retry    an HTTP attempt of it has failed and another follows
     outcome  the call has ended: usage, or what went wrong
+    answer   what a sample was answered with, as a digest, and the plan behind it
+    grade    the verdict on it
     totals   what Inspect's own hooks counted, per model: an independent sum
+    closed   the process has ended in good order: no line behind this one is missing
 """
 
 import hashlib
@@ -96,6 +99,11 @@ class Outcome:
     ours ended it before it was sent (then there is an error and no event)."""
     latency_s: float | None = None
     output_sha256: str | None = None
+    """Of the completion alone: all that older journals have of a reply."""
+    sent_sha256: str | None = None
+    """Of the request as the log has it: an adapter may have put turns together, or added one."""
+    reply_sha256: str | None = None
+    """Of the whole reply: its text, its reasoning and its calls of tools."""
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
     """What it cost at the run's book, in plain notation, for the audit to recompute; None when that

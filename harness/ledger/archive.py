@@ -1,0 +1,119 @@
+"""What no `.eval` file is like that Inspect has written: where two readers would see two logs.
+
+An archive may hold a member twice, of which readers take different ones; a sample under another
+sample's name; and totals that are not those of its samples. Nothing is repaired or left out here.
+"""
+
+import json
+import re
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from harness.ledger.raw_log import Json, RawLog
+from harness.records import PODIUM
+
+SAMPLES = "samples/"
+INSPECTS = re.compile(
+    r"header\.json|summaries\.json|reductions\.json|samples/.+_epoch_\d+\.json"
+    r"|_journal/(?:start|results)\.json|_journal/(?:summaries|config_updates)/\d+\.json",
+    re.DOTALL,
+)
+"""What Inspect calls the members of a log."""
+CLOSE = 1e-9
+"""Means are sums of floats, in one order or another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """One thing that is wrong with an archive; `grave` where readers differ in what they see."""
+
+    where: str
+    said: str
+    grave: bool = True
+
+
+class Scored(Protocol):
+    """One sample, as far as a log's totals are about it."""
+
+    question: str
+    epoch: int
+    score: float | None
+
+
+def oddities(log: RawLog) -> Iterator[Oddity]:
+    """Yield what is wrong with the members of an archive, by their names."""
+    often = Counter(one.filename for one in log.zip.infolist())
+    for name, count in often.items():
+        if count > 1:
+            yield _twice(log.zip, name, count)
+        if not INSPECTS.fullmatch(name):
+            yield Oddity(name, "Inspect writes no such member", grave=False)
+
+
+def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
+    members = [one for one in archive.infolist() if one.filename == name]
+    alike = len({(one.CRC, one.file_size) for one in members}) == 1
+    if alike:
+        return Oddity(name, f"it stands in the archive {count} times, always the same", grave=False)
+    return Oddity(name, f"it stands in the archive {count} times: readers take different ones")
+
+
+def disagreements(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
+    """Yield where a log's names, summaries and totals are not those of its samples."""
+    named = Counter(f"{SAMPLES}{one.question}_epoch_{one.epoch}.json" for one in samples)
+    here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
+    for name in sorted(here - named.keys()):
+        yield Oddity(name, "it holds another sample than its name says")
+    for name, count in sorted(named.items()):
+        if count > 1:
+            yield Oddity(name, f"{count} members hold this sample: readers take different ones")
+    yield from _summaries(log, samples)
+    yield from _mean(log.header, samples)
+
+
+def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
+    """Compare the verdicts that a viewer lists with those of the samples."""
+    if "summaries.json" not in log.zip.NameToInfo:
+        return  # the run was stopped
+    found: Any = json.loads(log.zip.read("summaries.json"))  # unlike orjson it takes a NaN
+    listed = {(str(one["id"]), int(one["epoch"])): _value(one) for one in found}
+    for sample in samples:
+        pair = (sample.question, sample.epoch)
+        where = f"sample {sample.question} epoch {sample.epoch}"
+        if pair not in listed:
+            yield Oddity(where, "the log's summaries lack it")
+        elif listed[pair] != sample.score:
+            yield Oddity(where, f"its summary says {listed[pair]}, the sample {sample.score}")
+    for question, epoch in sorted(listed.keys() - {(one.question, one.epoch) for one in samples}):
+        yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
+
+
+def _mean(header: Json, samples: Sequence[Scored]) -> Iterator[Oddity]:
+    """Compare the mean in a header with that of its samples, where all of them were graded."""
+    found = _stated(header)
+    graded = [one.score for one in samples if one.score is not None]
+    if found is None or len(graded) != len(samples) or not graded:
+        return
+    by_question: dict[str, list[float]] = defaultdict(list)
+    for one in samples:
+        by_question[one.question].append(one.score or 0.0)
+    means = [sum(some) / len(some) for some in by_question.values()]
+    mean = sum(means) / len(means)
+    if abs(mean - found) > CLOSE:
+        yield Oddity("header", f"it says mean {found:.4f}, the samples {mean:.4f}")
+
+
+def _stated(header: Json) -> float | None:
+    for score in (header.get("results") or {}).get("scores") or ():
+        if score.get("name") == PODIUM and (mean := (score.get("metrics") or {}).get("mean")):
+            return float(mean["value"])
+    return None
+
+
+def _value(summary: Mapping[str, Any]) -> float | None:
+    score = cast(Json, (summary.get("scores") or {}).get(PODIUM) or {})
+    value = score.get("value")
+    return value if isinstance(value, int | float) and value == value else None
