@@ -7,6 +7,8 @@ from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
 from harness.errors import UserError
 from harness.experiment import FILE, Experiment, read_experiment
+from harness.integrity.manifest import FILE as MANIFEST
+from harness.integrity.manifest import Earlier, read_manifest
 from harness.integrity.tampering import verify
 from harness.ledger.journal import SCHEMA
 from harness.ledger.logged import LogRecord
@@ -145,4 +147,13 @@ def manifest(run: Path, name: str) -> Checked:
         place = f"{finding.path}, {finding.where}" if finding.where else finding.path
         said = f"{finding.kind}: {finding.said}"
         found.faults.append(Fault("I14", name, place, said))
+    for earlier in _history(run):
+        found.notes[f"{name} replaces {earlier}"] += 1
     return found
+
+
+def _history(run: Path) -> tuple[Earlier, ...]:
+    try:
+        return read_manifest(run / MANIFEST).history
+    except UserError:  # which is named already
+        return ()

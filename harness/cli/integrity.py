@@ -3,6 +3,10 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.integrity.manifest import Earlier
 
 NAMED = 5
 """Files outside a manifest that are named."""
@@ -21,16 +25,31 @@ def manifest_command(args: argparse.Namespace) -> int:
 def _write(args: argparse.Namespace) -> int:
     from harness.errors import UserError
     from harness.experiment import FILE, locked
+    from harness.integrity.manifest import FILE as MANIFEST
     from harness.integrity.manifest import write_manifest
 
     if not any(args.dir.rglob(FILE)) and not any(args.dir.rglob("*.eval")):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
+    path = args.dir / MANIFEST
+    before = path.read_bytes() if path.is_file() else b""
     with locked(args.dir):
         made = write_manifest(args.dir)
-    print(f"{args.dir / 'MANIFEST.json'}: {len(made.files)} files")
+    print(f"{path}: {len(made.files)} files")
+    if before and path.read_bytes() != before:
+        _print_replaced(made.history[-1])
     print(_root(made.root))
     print("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
     return 0
+
+
+def _print_replaced(earlier: "Earlier") -> None:
+    """Say which manifest another one replaces, and what has changed since, for good."""
+    print(f"It replaces {earlier}")
+    for said in earlier.changed:
+        print(f"  {said}: `podium manifest verify` and `podium audit` fail on it")
+    for what, names in (("added", earlier.added), ("grown", earlier.grown)):
+        for name in names:
+            print(f"  {name}: {what}")
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -43,6 +62,8 @@ def _verify(args: argparse.Namespace) -> int:
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
     for one in found:
         print(one)
+    for earlier in _history(args.dir):
+        print(f"It replaces {earlier}")
     print(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
     print(_root_of(args.dir, holds=not found))
     said, vouched = _authenticity(args)
@@ -53,6 +74,16 @@ def _verify(args: argparse.Namespace) -> int:
     if outside := uncovered(args.dir):
         print(f"  {_named(outside)}.")
     return 0 if vouched and not found else 1
+
+
+def _history(folder: Path) -> "tuple[Earlier, ...]":
+    from harness.errors import UserError
+    from harness.integrity.manifest import FILE, read_manifest
+
+    try:
+        return read_manifest(folder / FILE).history
+    except UserError:  # which is a finding
+        return ()
 
 
 def _root_of(folder: Path, *, holds: bool) -> str:

@@ -76,7 +76,7 @@ def disagreements(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
 
 def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
     """Compare the verdicts that a viewer lists with those of the samples."""
-    if "summaries.json" not in log.zip.NameToInfo:
+    if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
     found: Any = json.loads(log.zip.read("summaries.json"))  # unlike orjson it takes a NaN
     listed = {(str(one["id"]), int(one["epoch"])): _value(one) for one in found}
