@@ -12,6 +12,7 @@ is (harness/ledger/), what a provider's bill says (harness/invoices/).
 
 from harness.audit.as_json import as_json, is_audit
 from harness.audit.as_text import as_text
+from harness.audit.grades import given_anew
 from harness.audit.invariants import INVARIANTS
 from harness.audit.result import Checked, Fault, Verdict
 from harness.audit.run import Audit, audit
@@ -25,5 +26,6 @@ __all__ = [
     "as_json",
     "as_text",
     "audit",
+    "given_anew",
     "is_audit",
 ]

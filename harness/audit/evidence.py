@@ -101,10 +101,14 @@ class Evidence:
 
     @cached_property
     def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
-        """Logs by Inspect's id of their run and by when they were written: each is one file."""
+        """Logs by Inspect's id of their run and by when they were written: each is one file.
+
+        Of a run that was killed Inspect recovers what it can into another file.
+        """
         found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
         for log in self.logs:
-            found[log.eval_id, log.created].append(log)
+            if log.status != "started":
+                found[log.eval_id, log.created].append(log)
         return found
 
     @cached_property

@@ -5,13 +5,15 @@ where that takes no model (harness/regrade.py).
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harness.audit.evidence import Evidence
 from harness.audit.result import Checked, Fault
 from harness.ledger.logged import SampleRecord
+from harness.regrade import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
+SAME = "verdicts given anew and the same"
 LACKING = "verdicts that no journal has, though it has the calls of their samples"
 UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them anew)"
 
@@ -32,6 +34,29 @@ def grades_agree(evidence: Evidence) -> Checked:
             for said in _unlike(evidence, sample, kept, found):
                 found.faults.append(Fault("I16", evidence.name, where, f"{said} ({log.name})"))
     return found
+
+
+def given_anew(logs: Iterable[Remade]) -> Checked:
+    """I16, as far as grading again tells: verdicts that came out otherwise, and those left out."""
+    found = Checked()
+    for log in logs:
+        for where, said in log.others:
+            found.faults.append(Fault("I16", log.task, where, f"{said} ({log.log.name})"))
+        found.notes[SAME] += log.same
+        for why, count in log.left.items():
+            found.notes[f"not given anew: {why}"] += count
+    found.notes = +found.notes
+    return found
+
+
+def settled(weak: Counter[str], anew: Checked) -> Counter[str]:
+    """Return what stays weak: not that verdicts were changed since, where all came out the same."""
+    left = any(note != SAME for note in anew.notes)
+    return (
+        weak
+        if left or anew.faults
+        else Counter({said: count for said, count in weak.items() if said != AGAIN})
+    )
 
 
 def _unlike(

@@ -102,7 +102,8 @@ def _in_experiment(evidence: Evidence) -> Checked:
 
 
 def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator[str]:
-    entry = next((one for one in experiment.entries if one.name == log.task), None)
+    name = log.task.removesuffix(f" ({facts.purpose})")
+    entry = next((one for one in experiment.entries if one.name == name), None)
     if entry is None:
         yield f"{FILE} names no system {log.task!r}: the log was put in"
         return

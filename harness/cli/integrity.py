@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import UserError
+
 if TYPE_CHECKING:
     from harness.integrity.manifest import Earlier
 
@@ -23,7 +25,6 @@ def manifest_command(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
-    from harness.errors import UserError
     from harness.experiment import FILE, locked
     from harness.integrity.manifest import FILE as MANIFEST
     from harness.integrity.manifest import write_manifest
@@ -53,7 +54,6 @@ def _print_replaced(earlier: "Earlier") -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from harness.errors import UserError
     from harness.integrity.inventory import uncovered
     from harness.integrity.tampering import LIMITS, verify
 
@@ -70,14 +70,31 @@ def _verify(args: argparse.Namespace) -> int:
     print(f"Authenticity: {said}.")
     if args.shared:
         print("Of a redacted log only the digests of its originals are checked, not its numbers.")
+    same = _grades(args)
     print("Not proved: " + ";\n  ".join(LIMITS) + ".")
     if outside := uncovered(args.dir):
         print(f"  {_named(outside)}.")
-    return 0 if vouched and not found else 1
+    return 0 if vouched and not found and same else 1
+
+
+def _grades(args: argparse.Namespace) -> bool:
+    """Say which verdicts were given anew, and which not and why; return whether all were alike."""
+    from harness.cli.grading import regraded
+
+    if args.box and not args.regrade:
+        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
+    logs = regraded(args) if args.regrade else []
+    if not args.regrade:
+        print("Grades: none was given anew (--regrade does, without asking any model).")
+    for log in logs:
+        left = "".join(f"; {count:,} not: {why}" for why, count in sorted(log.left.items()))
+        print(f"Grades of {log.log.name}: {log.same:,} given anew and the same{left}.")
+        for where, said in log.others:
+            print(f"  {where}: {said}")
+    return not any(log.others for log in logs)
 
 
 def _history(folder: Path) -> "tuple[Earlier, ...]":
-    from harness.errors import UserError
     from harness.integrity.manifest import FILE, read_manifest
 
     try:
@@ -88,7 +105,6 @@ def _history(folder: Path) -> "tuple[Earlier, ...]":
 
 def _root_of(folder: Path, *, holds: bool) -> str:
     """Return the root that a manifest states; where it cannot be read, why there is none."""
-    from harness.errors import UserError
     from harness.integrity.manifest import FILE, read_manifest
 
     try:
@@ -129,7 +145,6 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _sign(args: argparse.Namespace) -> int:
-    from harness.errors import UserError
     from harness.integrity.signing import check, sign
     from harness.integrity.tampering import verify
 

@@ -162,14 +162,17 @@ def _parts(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
+    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names.
+
+    What is empty holds nothing that could be changed later, only added to.
+    """
     inside: Mapping[str, object] = EMPTY
     if isinstance(value, dict):
         inside = cast(Mapping[str, object], value)
     elif isinstance(value, list):
         rows = cast(Sequence[object], value)
         inside = {_row_name(at, row): row for at, row in enumerate(rows)}
-    if not levels or not inside:
+    if not levels or not isinstance(value, dict | list):
         yield name, value
         return
     for key, one in inside.items():

@@ -23,7 +23,7 @@ LIMITS = (
     "that was published earlier, or a signature by a key you know, shows that",
     "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
     "that no call was made outside podium",
-    "that grades are right (podium regrade grades again)",
+    "that grades are right (--regrade gives them anew, podium regrade writes them)",
     "reports and exports, which lie outside: make them again from the logs",
 )
 """What a manifest that holds does not prove."""

@@ -46,11 +46,23 @@ class Scored(Protocol):
 def oddities(log: RawLog) -> Iterator[Oddity]:
     """Yield what is wrong with the members of an archive, by their names."""
     often = Counter(one.filename for one in log.zip.infolist())
+    stopped = log.header.get("status", "started") != "success"
     for name, count in often.items():
-        if count > 1:
+        if count > 1 and not (stopped and _was_tried_again(log.zip, name)):
             yield _twice(log.zip, name, count)
         if not INSPECTS.fullmatch(name):
             yield Oddity(name, "Inspect writes no such member", grave=False)
+
+
+def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
+    """Say whether all copies of a sample but the last ended in an error.
+
+    A run that goes on copies those, and Inspect packs the log anew only if it ends well.
+    """
+    earlier = [one for one in archive.infolist() if one.filename == name][:-1]
+    return name.startswith(SAMPLES) and all(
+        json.loads(archive.read(one)).get("error") for one in earlier
+    )
 
 
 def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
@@ -71,7 +83,7 @@ def disagreements(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
         if count > 1:
             yield Oddity(name, f"{count} members hold this sample: readers take different ones")
     yield from _summaries(log, samples)
-    yield from _mean(log.header, samples)
+    yield from _totals(log.header, samples)
 
 
 def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
@@ -91,8 +103,11 @@ def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
         yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
 
 
-def _mean(header: Json, samples: Sequence[Scored]) -> Iterator[Oddity]:
-    """Compare the mean in a header with that of its samples, where all of them were graded."""
+def _totals(header: Json, samples: Sequence[Scored]) -> Iterator[Oddity]:
+    """Compare the totals in a header with its samples; the mean where all of them were graded."""
+    asked = (header.get("results") or {}).get("total_samples")
+    if header.get("status") == "success" and asked is not None and asked != len(samples):
+        yield Oddity("header", f"it says {asked} samples, and {len(samples)} are here")
     found = _stated(header)
     graded = [one.score for one in samples if one.score is not None]
     if found is None or len(graded) != len(samples) or not graded:
