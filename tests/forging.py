@@ -416,9 +416,11 @@ def consistent_score(folder: Path) -> None:
 
 def consistent_reply(folder: Path) -> None:
     """Change a reply in both records, with every digest of it, and so the answer."""
-    from harness.ledger.texts import SampleDigests
-
     first(reply)(folder)
+    try:
+        from harness.ledger.texts import SampleDigests
+    except ImportError:  # an older podium compares no digest
+        return
     sample = next(json.loads(data) for name, data in members(log_of(folder)) if "0001" in name)
     made, event_id = SampleDigests(sample), model_events(sample)[0]["uuid"]
     texts = made.calls[event_id]
@@ -507,11 +509,11 @@ FORGERIES = (
         outcomes(lambda line: {**line, "usage": {**line["usage"], "output": 1}}),
         "fail I1 I2 I3 I4 I5",
     ),
-    Forgery("a sample gone from the log", repacked(without_sample), "fail I4"),
+    Forgery("a sample gone from the log", repacked(without_sample), "fail I4 I14"),
     Forgery(
         "a sample gone from log and journal",
         both(repacked(without_sample), lines(not_of_first)),
-        "fail I3 I4",
+        "fail I3 I4 I14",
     ),
     Forgery("a member twice, with another verdict", repacked(twice), "fail I14"),
     Forgery("a sample twice, under another name", repacked(hidden_twice), "fail I14"),
@@ -574,7 +576,7 @@ FORGERIES = (
     ),
     Forgery("a step's name in the log", first(renamed_step), "fail I4"),
     Forgery("what was paid for, in the log", header(lambda one: _label(one)), "fail I4"),
-    Forgery("no manifest", lambda folder: None, "nothing"),
+    Forgery("the manifest gone", lambda folder: (folder / FILE).unlink(), "nothing"),
     Forgery("a verdict, in log and journal", consistent_score, "nothing", "fail I16"),
     Forgery("a reply and the answer, in log and journal", consistent_reply, "nothing"),
     Forgery("all output tokens of a system gone, in every record", silent, "nothing"),
