@@ -257,3 +257,28 @@ def test_what_a_manifest_replaces_is_printed_and_stays(
     assert main(["manifest", "verify", str(home)]) == 1
     assert "before it was extended, experiment.json: seed changed" in capsys.readouterr().out
     assert failing(home) == {"I14"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda event: event.update(input_refs=[[-5, 10**12]] * 2), id="endless references"
+        ),
+        pytest.param(lambda event: event["output"].update(choices=[{}]), id="no message"),
+        pytest.param(
+            lambda event: event["output"]["choices"][0]["message"].update(
+                tool_calls=[{"arguments": json.loads('{"a":' * 900 + "1" + "}" * 900)}]
+            ),
+            id="deep arguments",
+        ),
+        pytest.param(
+            lambda event: event["output"]["choices"][0]["message"].update(content=[{"type": 7}]),
+            id="a part of no kind",
+        ),
+    ],
+)
+def test_texts_that_no_log_has_are_a_fault_and_no_traceback(change: Any, tmp_path: Path) -> None:
+    sat(tmp_path, journal=1)
+    edit_samples(tmp_path, lambda sample: change(model_events(sample)[0]))
+    assert "I15" in failing(tmp_path)

@@ -93,11 +93,9 @@ class Evidence:
     def written_down(self) -> frozenset[str]:
         """The uuids of samples whose journal is recent enough to have answer and verdict too."""
         calls = self.merged.gathered.calls.values()
-        return frozenset(
-            str((one.intent.get("sample") or {}).get("uuid", ""))
-            for one in calls
-            if one.outcome is not None and "reply_sha256" in one.outcome
-        )
+        recent = (one.intent for one in calls if "reply_sha256" in (one.outcome or {}))
+        samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
+        return frozenset(str(one.get("uuid", "")) for one in samples)
 
     @cached_property
     def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:

@@ -154,11 +154,12 @@ def _read(file: Path, path: str, kind: FileKind, digest: str) -> Entry:
 def _parts(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the parts of a record in JSON, none of what cannot be read: name, sha256."""
     try:
-        data: object = json.loads(file.read_bytes())
+        parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
+        texts = {name: canonical(parts[name]) for name in sorted(parts)}
     except (OSError, ValueError, RecursionError):
         return
-    for name, value in sorted(_named("", data, DEEP)):
-        yield name, hashlib.sha256(canonical(value)).hexdigest()
+    for name, text in texts.items():
+        yield name, hashlib.sha256(text).hexdigest()
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:

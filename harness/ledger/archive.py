@@ -60,9 +60,18 @@ def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
     A run that goes on copies those, and Inspect packs the log anew only if it ends well.
     """
     earlier = [one for one in archive.infolist() if one.filename == name][:-1]
+    copies = [_read(archive, one) for one in earlier]
     return name.startswith(SAMPLES) and all(
-        json.loads(archive.read(one)).get("error") for one in earlier
+        isinstance(one, dict) and cast(Json, one).get("error") for one in copies
     )
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
+    """Return a member's JSON; None where it cannot be had. Unlike orjson this takes a NaN."""
+    try:
+        return json.loads(archive.read(member))
+    except Exception:  # a damaged member may fail anywhere in zip, zstd or JSON
+        return None
 
 
 def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
@@ -90,8 +99,12 @@ def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
     """Compare the verdicts that a viewer lists with those of the samples."""
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
-    found: Any = json.loads(log.zip.read("summaries.json"))  # unlike orjson it takes a NaN
-    listed = {(str(one["id"]), int(one["epoch"])): _value(one) for one in found}
+    found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
+    if not isinstance(found, list):
+        yield Oddity("summaries.json", "it is no list of samples, or cannot be read")
+        return
+    rows = cast(Sequence[Json], found)
+    listed = {(str(one["id"]), int(one["epoch"])): _value(one) for one in rows}
     for sample in samples:
         pair = (sample.question, sample.epoch)
         where = f"sample {sample.question} epoch {sample.epoch}"
@@ -105,10 +118,11 @@ def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
 
 def _totals(header: Json, samples: Sequence[Scored]) -> Iterator[Oddity]:
     """Compare the totals in a header with its samples; the mean where all of them were graded."""
-    asked = (header.get("results") or {}).get("total_samples")
+    results: Json = header.get("results") or {}
+    asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):
         yield Oddity("header", f"it says {asked} samples, and {len(samples)} are here")
-    found = _stated(header)
+    found = _stated(results)
     graded = [one.score for one in samples if one.score is not None]
     if found is None or len(graded) != len(samples) or not graded:
         return
@@ -121,14 +135,17 @@ def _totals(header: Json, samples: Sequence[Scored]) -> Iterator[Oddity]:
         yield Oddity("header", f"it says mean {found:.4f}, the samples {mean:.4f}")
 
 
-def _stated(header: Json) -> float | None:
-    for score in (header.get("results") or {}).get("scores") or ():
-        if score.get("name") == PODIUM and (mean := (score.get("metrics") or {}).get("mean")):
-            return float(mean["value"])
+def _stated(results: Json) -> float | None:
+    scores: Sequence[Json] = results.get("scores") or ()
+    for score in scores:
+        metrics: Json = score.get("metrics") or {}
+        if score.get("name") == PODIUM and "mean" in metrics:
+            return float(metrics["mean"]["value"])
     return None
 
 
 def _value(summary: Mapping[str, Any]) -> float | None:
-    score = cast(Json, (summary.get("scores") or {}).get(PODIUM) or {})
+    scores: Json = summary.get("scores") or {}
+    score: Json = scores.get(PODIUM) or {}
     value = score.get("value")
     return value if isinstance(value, int | float) and value == value else None

@@ -97,7 +97,8 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.closed = True
     elif kind in ("answer", "grade"):
         made = found.answer_lines if kind == "answer" else found.grade_lines
-        made.setdefault(str((entry.get("sample") or {}).get("uuid", "")), []).append(entry)
+        sample: Json = entry.get("sample") or {}
+        made.setdefault(str(sample.get("uuid", "")), []).append(entry)
     else:
         journal.calls += kind == "intent"
         _keep_call(journal, entry, found)

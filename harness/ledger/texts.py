@@ -44,8 +44,14 @@ def text_digest(text: str) -> str:
 
 def facts_digest(*facts: object) -> str:
     """Return one digest over several plain values, each of them text, number or None."""
-    known = [as_logged(fact) if isinstance(fact, str) else fact for fact in facts]
+    known = [_scalar(fact) for fact in facts]
     return hashlib.sha256(JSON(known).encode()).hexdigest()
+
+
+def _scalar(fact: object) -> object:
+    if isinstance(fact, str):
+        return as_logged(fact)
+    return fact if fact is None or isinstance(fact, int | float) else type(fact).__name__
 
 
 @dataclass(slots=True)
@@ -73,7 +79,12 @@ class SampleTexts:
     def of(self, event: Json) -> CallTexts:
         """Return the texts of one ModelEvent."""
         inline: Sequence[Json] = event.get("input") or ()
-        refs = [at for first, end in event.get("input_refs") or () for at in range(first, end)]
+        most = len(self._pool)  # whatever a log refers to, no more than it has is read
+        refs = [
+            at
+            for first, end in event.get("input_refs") or ()
+            for at in range(max(first, 0), min(end, most))
+        ]
         turns = [*(_turn(message, self.told) for message in inline), *map(self._pooled, refs)]
         output: Json = event.get("output") or NOTHING
         came = bool(output.get("choices"))
@@ -194,14 +205,20 @@ def _other(part: object, told: Told) -> list[Any]:
     return [kind, *(as_logged(told(text)) for text in read)]
 
 
-def _plain(value: object, told: Told) -> Any:
+DEEPEST = 100
+"""Levels of a tool's arguments that are read: no model nests so far, and a forger may."""
+
+
+def _plain(value: object, told: Told, level: int = 0) -> Any:
     """Return arguments in one form: sorted, and without what a log leaves out."""
+    if level > DEEPEST:
+        return None
     if isinstance(value, Mapping):
         table = cast(Mapping[object, object], value)
         kept = {as_logged(str(key)): one for key, one in table.items() if one is not None}
-        return {key: _plain(kept[key], told) for key in sorted(kept)}
+        return {key: _plain(kept[key], told, level + 1) for key in sorted(kept)}
     if isinstance(value, list | tuple):
-        return [_plain(one, told) for one in cast(Sequence[object], value)]
+        return [_plain(one, told, level + 1) for one in cast(Sequence[object], value)]
     if isinstance(value, str):
         return as_logged(told(value))
     return value if isinstance(value, int | float | bool) or value is None else str(value)
