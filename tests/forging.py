@@ -485,6 +485,11 @@ FORGERIES = (
     Forgery("reasoning put into a reply", first(reasoning), "fail I15"),
     Forgery("a tool call put into a reply", first(tool_call), "fail I15"),
     Forgery("a reply among nine", first(completion, MOA), "fail I15"),
+    Forgery(
+        "a reply taken out of the log",
+        first(lambda one: model_events(one)[0]["output"].update(choices=[])),
+        "fail I4 I15",
+    ),
     Forgery("a request", first(prompt), "fail I15"),
     Forgery("a request that nine calls share", first(prompt, MOA), "fail I15"),
     Forgery("the question", first(lambda one: one.update(input="What?")), "fail I16"),

@@ -105,7 +105,7 @@ class Evidence:
         """
         found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
         for log in self.logs:
-            if log.status != "started":
+            if log.eval_id and log.status != "started":
                 found[log.eval_id, log.created].append(log)
         return found
 

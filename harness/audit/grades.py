@@ -51,12 +51,9 @@ def given_anew(logs: Iterable[Remade]) -> Checked:
 
 def settled(weak: Counter[str], anew: Checked) -> Counter[str]:
     """Return what stays weak: not that verdicts were changed since, where all came out the same."""
-    left = any(note != SAME for note in anew.notes)
-    return (
-        weak
-        if left or anew.faults
-        else Counter({said: count for said, count in weak.items() if said != AGAIN})
-    )
+    if anew.faults or any(note != SAME for note in anew.notes):
+        return weak
+    return Counter({said: count for said, count in weak.items() if said != AGAIN})
 
 
 def _unlike(

@@ -17,6 +17,9 @@ from harness.ledger.row import canonical
 from harness.ledger.sitting_files import Files
 from harness.logs import RunFacts
 
+SECONDS = len("2026-01-01T00:00:00")
+"""Of a time, as far as a log's has it."""
+CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
 NO_MANIFEST = (
     "no manifest: whoever ran it with podium should supply MANIFEST.json (a run that was killed "
     "has none until it is resumed)"
@@ -113,7 +116,6 @@ def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator
         "seed": (experiment.seed, facts.seed),
         "split": (experiment.split, facts.split),
         "price book": (experiment.book_sha256, facts.prices.get("sha256")),
-        "suite version": (experiment.suite_versions.get(facts.suite), facts.suite_version),
         "data": (experiment.data_revisions.get(facts.suite), facts.data_revision),
         "prompt": (experiment.prompts.get(facts.suite, facts.prompt), facts.prompt),
     }
@@ -132,11 +134,6 @@ def _chains(evidence: Evidence) -> Checked:
             said = f"line {fault.line} {fault.kind}: {fault.said}"
             found.faults.append(Fault("I14", evidence.name, f"journal {journal.name}", said))
     return found
-
-
-SECONDS = len("2026-01-01T00:00:00")
-"""Of a time, as far as a log's has it."""
-CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
 
 
 def manifest(run: Path, name: str) -> Checked:

@@ -13,7 +13,7 @@ from harness.ledger.gather import CallRecord
 from harness.ledger.logged import SampleRecord
 from harness.ledger.merge import Seen
 from harness.ledger.raw_log import Json
-from harness.ledger.texts import CallTexts
+from harness.ledger.texts import CallTexts, text_digest
 
 REDACTED = "not comparable: calls whose texts were taken out of the log"
 NO_EVENT = "not comparable: calls that no log has"
@@ -83,6 +83,8 @@ def _sent(record: CallRecord, texts: CallTexts, found: Checked) -> Iterator[str]
 
 def _said(outcome: Json, texts: CallTexts, found: Checked) -> Iterator[str]:
     if texts.said is None:
+        if outcome.get("output_sha256") not in (None, text_digest("")):
+            yield "the journal holds the digest of a reply, and the log has none"
         return
     if outcome.get("output_sha256") is None:
         if outcome.get("event"):

@@ -63,8 +63,8 @@ class Earlier:
 
 LATER = ("added", "grown")
 GROWS = re.compile(r"(?:limit|box|train_calls|train_on)|(?:epochs|suite_versions|images)/.*")
-"""Parts of an experiment's record that a run which goes on, or is graded again, may raise. The logs
-say them too, so the audit sees one that was changed by hand."""
+"""Parts of an experiment's record that a run which goes on, or is graded again, may change: what
+was asked, and by which version it was graded, the logs say for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
