@@ -29,13 +29,13 @@ def audit_command(args: argparse.Namespace) -> int:
 def _refuse(args: argparse.Namespace) -> None:
     """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
     from harness.audit import is_audit
+    from harness.cli.grading import refuse_box
     from harness.errors import UserError
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
-    if args.box and not args.regrade:
-        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
+    refuse_box(args)
     path = args.json
     if path is not None and not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")

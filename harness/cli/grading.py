@@ -65,6 +65,17 @@ def regrade_command(args: argparse.Namespace) -> int:
     return 1 if any(result.still_unscored for result in results) else 0
 
 
+def refuse_box(args: argparse.Namespace) -> None:
+    """Raise UserError for a box that does not exist, or that nothing would be run in."""
+    from harness.boxes import refuse_unknown
+    from harness.cli.parts import boxes
+
+    if args.box and not args.regrade:
+        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
+    if args.box:
+        refuse_unknown(boxes(), args.box)
+
+
 def regraded(args: argparse.Namespace) -> "list[Remade]":
     """Give the verdicts of a directory anew; those of programs where a box was named."""
     from contextlib import nullcontext

@@ -54,9 +54,11 @@ def _print_replaced(earlier: "Earlier") -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    from harness.cli.grading import refuse_box
     from harness.integrity.inventory import uncovered
     from harness.integrity.tampering import LIMITS, verify
 
+    refuse_box(args)
     found = verify(args.dir, args.root or "", shared=args.shared)
     if any(one.kind == "absent" for one in found):
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
@@ -70,28 +72,26 @@ def _verify(args: argparse.Namespace) -> int:
     print(f"Authenticity: {said}.")
     if args.shared:
         print("Of a redacted log only the digests of its originals are checked, not its numbers.")
-    same = _grades(args)
+    grades, same = _grades(args)
+    print("\n".join(grades))
     print("Not proved: " + ";\n  ".join(LIMITS) + ".")
     if outside := uncovered(args.dir):
         print(f"  {_named(outside)}.")
     return 0 if vouched and not found and same else 1
 
 
-def _grades(args: argparse.Namespace) -> bool:
+def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
     """Say which verdicts were given anew, and which not and why; return whether all were alike."""
     from harness.cli.grading import regraded
 
-    if args.box and not args.regrade:
-        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
-    logs = regraded(args) if args.regrade else []
     if not args.regrade:
-        print("Grades: none was given anew (--regrade does, without asking any model).")
+        return ["Grades: none was given anew (--regrade does, without asking any model)."], True
+    logs, said = regraded(args), list[str]()
     for log in logs:
         left = "".join(f"; {count:,} not: {why}" for why, count in sorted(log.left.items()))
-        print(f"Grades of {log.log.name}: {log.same:,} given anew and the same{left}.")
-        for where, said in log.others:
-            print(f"  {where}: {said}")
-    return not any(log.others for log in logs)
+        said.append(f"Grades of {log.log.name}: {log.same:,} given anew and the same{left}.")
+        said += [f"  {where}: {other}" for where, other in log.others]
+    return said, not any(log.others for log in logs)
 
 
 def _history(folder: Path) -> "tuple[Earlier, ...]":
