@@ -284,6 +284,12 @@ def manifest_arguments(manifest: argparse.ArgumentParser) -> None:
     verify.add_argument(
         "--shared", action="store_true", help="only a part of the run is here, or redacted copies"
     )
+    verify.add_argument(
+        "--regrade", action="store_true", help="give all verdicts anew and compare; asks no model"
+    )
+    verify.add_argument(
+        "--box", help="with --regrade: sandbox for suites that run programs (they are left out)"
+    )
     sign.add_argument("--key", type=Path, required=True, metavar="FILE", help="private key (PEM)")
     key = actions.add_parser("key", help="make an Ed25519 key (extra: signing)")
     key.add_argument(

@@ -69,6 +69,8 @@ def audit_arguments(audited: argparse.ArgumentParser) -> None:
     add = audited.add_argument
     add("dir", type=Path, metavar="DIR", help="log directory, or one .eval file")
     add("--strict", action="store_true", help="gaps in the record are failures, too")
+    add("--regrade", action="store_true", help="give all verdicts anew and compare; asks no model")
+    add("--box", help="with --regrade: sandbox for suites that run programs (they are left out)")
     add("--query", metavar="ID", help="show this question in full instead: an id, or SUITE/ID")
     add("--system", help="with --query: as this system answered it (all)")
     add("--epoch", type=int, metavar="N", help="with --query: the Nth time it was asked (all)")

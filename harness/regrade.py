@@ -6,9 +6,10 @@ finds its questions answered. Inspect's own `inspect score` has no sandbox, so i
 """
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -114,16 +115,17 @@ def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) ->
 
 def _grade_again(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> bool:
     """Replace a sample's score; return whether its verdict changed."""
-    old = (sample.scores or {}).get(PODIUM)
-    try:
-        reply = sample.output.completion
-        new: Score = as_score(
-            suite.grade(question_in(sample, suite), reply, box.box if box else None)
-        )
-    except Exception as error:
-        new = unscored(error)
+    old, new = (sample.scores or {}).get(PODIUM), _new_score(sample, suite, box)
     sample.scores = {**(sample.scores or {}), PODIUM: new}
     return old is None or str(old.value) != str(new.value)
+
+
+def _new_score(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> Score:
+    try:
+        reply = sample.output.completion
+        return as_score(suite.grade(question_in(sample, suite), reply, box.box if box else None))
+    except Exception as error:
+        return unscored(error)
 
 
 def may_lack_scores(path: Path) -> bool:
@@ -181,6 +183,81 @@ def regrade_dir(
         versions = {suite.name: suite.version for _, suite in work}
         note_graders(log_dir, versions, box.name if box else None, box.image_ids if box else {})
     return [result for result in results if result is not None]
+
+
+@dataclass(slots=True)
+class Remade:
+    """What one log's verdicts come to when they are given anew; nothing is written."""
+
+    log: Path
+    task: str
+    same: int = 0
+    others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Where a verdict is another one now, and how."""
+    left: Counter[str] = field(default_factory=Counter[str])
+    """Why verdicts were not given anew, with how many."""
+
+
+def remade_dir(
+    log_dir: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
+) -> Iterator[Remade]:
+    """Grade the newest log of every task below a directory again, and compare; asks no model.
+
+    Without a box the suites that run programs are left out, and each log says so.
+    """
+    for path in newest_logs([log_dir]):
+        log = read_log(path)
+        if log is not None:
+            yield remade(log, path, suites, box)
+
+
+def remade(
+    log: EvalLog, path: Path, suites: Mapping[str, Suite[Any]], box: OpenBox | None
+) -> Remade:
+    """Grade all samples of a log again, and compare their verdicts with the new ones."""
+    found, facts = Remade(path, log.eval.task), run_facts(log, path)
+    samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
+    why = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
+    if facts is None or why:
+        found.left[why] += len(samples)
+        return found
+    suite = _suite_of(facts, path, suites)
+    rules = [one for one in samples if not was_judged(one, suite)]
+    found.left["a model judged it"] += len(samples) - len(rules)
+    used = box if suite.needs_box else None
+    anew = as_done(lambda one: (one, _new_score(one, suite, used)), rules, used.most if used else 1)
+    for sample, score in anew:
+        _compare(sample, score, found)
+    found.left = +found.left
+    return found
+
+
+def _not_remade(
+    log: EvalLog, facts: RunFacts, suites: Mapping[str, Suite[Any]], box: OpenBox | None
+) -> str:
+    """Return why no verdict of a log can be given anew; empty where it can."""
+    if facts.redacted:
+        return "its texts were taken out"
+    if facts.suite not in suites:
+        return f"this podium lacks suite {facts.suite!r}"
+    suite, stored = suites[facts.suite], log.eval.task_version
+    if stored != suite.version:
+        return f"version {stored} of {suite.name} graded it, and this podium has {suite.version}"
+    return "it needs a box (--box)" if suite.needs_box and box is None else ""
+
+
+def _compare(sample: EvalSample, score: Score, found: Remade) -> None:
+    old = (sample.scores or {}).get(PODIUM)
+    where = f"sample {sample.id} epoch {sample.epoch}"
+    if isinstance(score.value, float) and math.isnan(score.value):
+        found.left[f"it could not be graded ({(score.explanation or '').partition(':')[0]})"] += 1
+    elif old is None or str(old.value) != str(score.value):
+        before = "none" if old is None else old.value
+        found.others.append((where, f"the log's verdict is {before}, given anew {score.value}"))
+    elif old.answer != score.answer:
+        found.others.append((where, "the answer that the log names is not the one in the reply"))
+    else:
+        found.same += 1
 
 
 @contextmanager

@@ -10,7 +10,7 @@ Inspect's own command line stays short; with `pool=None` the workers are the use
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import asdict, replace
 from time import monotonic
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from harness.ledger.asking import recording
 from harness.ledger.journal import SampleRef
+from harness.ledger.texts import SHAPE, facts_digest, text_digest
 from harness.place import PLACE
 from harness.pool import active_pool
 from harness.pool_file import WorkerSpec, read_pool
@@ -67,7 +68,9 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
-        state.metadata[PODIUM] = {**_shape(answer), SECONDS: took}
+        state.metadata[PODIUM] = shape = {**_shape(answer), SECONDS: took}
+        if journal:
+            journal.note("answer", _answered(state, answer, shape))
         return state
 
     return solve
@@ -122,6 +125,15 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
         topic=metadata.get("topic", ""),
         metadata=cast(Mapping[str, Any], stored) if isinstance(stored, dict) else EMPTY,
     )
+
+
+def _answered(state: TaskState, answer: Answer, shape: Mapping[str, object]) -> dict[str, object]:
+    """Return what a journal keeps of an answer: digests, so that its log cannot change unseen."""
+    return {
+        "sample": asdict(sample_ref(state)),
+        "answer_sha256": text_digest(answer.text),
+        "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
+    }
 
 
 def _shape(answer: Answer) -> dict[str, object]:

@@ -5,7 +5,7 @@ suites/aime25 --model openai/gpt-5` works as any Inspect user expects.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import anyio
@@ -18,6 +18,7 @@ from inspect_ai.solver import Solver, TaskState, generate
 from harness.at_once import cores
 from harness.errors import UserError
 from harness.ledger.asking import recording
+from harness.ledger.texts import facts_digest
 from harness.place import PLACE
 from harness.private import keep_files_private
 from harness.progress import tick
@@ -133,8 +134,7 @@ def as_scorer(
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:
-        async def score(state: TaskState, target: Target) -> Score:
-            tick()
+        async def verdict(state: TaskState, target: Target) -> Score:
             question = replace(question_of(state), target=target.text)
             question = at_epoch(suite, question, state.epoch)
             reply = state.output.completion
@@ -144,16 +144,33 @@ def as_scorer(
                         return as_score(await suite.judged(state, question))
                 if box is None and question.kind != "text":  # quick: no program, no algebra
                     return as_score(suite.grade(question, reply))
-                verdict = await anyio.to_thread.run_sync(
+                grade = await anyio.to_thread.run_sync(
                     suite.grade, question, reply, box, limiter=at_once
                 )
             except Exception as error:
                 return unscored(error)
-            return as_score(verdict)
+            return as_score(grade)
+
+        async def score(state: TaskState, target: Target) -> Score:
+            tick()
+            found = await verdict(state, target)
+            if journal:
+                journal.note("grade", _graded(state, target, found))
+            return found
 
         return score
 
     return graded()
+
+
+def _graded(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
+    """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
+    value = score.value if isinstance(score.value, int | float) else None
+    return {
+        "sample": asdict(sample_ref(state)),
+        "value": value if value == value else None,
+        "graded_sha256": facts_digest(state.input_text, target.text, score.answer),
+    }
 
 
 def as_score(grade: Grade) -> Score:

@@ -48,6 +48,7 @@ class Sample:
     whole: Template
     summary: Template
     lines: tuple[Template, ...]
+    calls: int
     value: float
     usage: Mapping[str, Mapping[str, int]]
     roles: Mapping[str, Mapping[str, int]]
@@ -115,7 +116,9 @@ def _journal(lines: Iterable[Json]) -> tuple[Json, dict[str, list[Json]], Json]:
             head = line
         elif line["kind"] == "totals":
             totals = line
-        else:
+        elif line["kind"] in ("answer", "grade"):
+            found.setdefault(line["sample"]["uuid"], []).append(line)
+        elif line["kind"] != "closed":
             if line["kind"] == "intent":
                 of[line["call"]] = line["sample"]["uuid"]
             found.setdefault(of[line["call"]], []).append(line)
@@ -129,6 +132,7 @@ def _sample(sample: Json, summary: Json, lines: Sequence[Json]) -> Sample:
         Template(data, name, ids),
         Template(orjson.dumps(summary), name, ids),
         tuple(Template(canonical(line), name, ids) for line in lines),
+        sum(line["kind"] == "intent" for line in lines),
         float(sample["scores"]["podium"]["value"]),
         sample["model_usage"],
         sample["role_usage"],
@@ -239,7 +243,7 @@ def _write_journal(source: Source, folder: Path, task: str, made: Made) -> int:
 
 def _totals(made: Made) -> dict[str, int]:
     (sums,) = _summed(sample.usage for sample, _ in made).values()
-    return {"calls": sum(len(sample.lines) // 2 for sample, _ in made), **sums}
+    return {"calls": sum(sample.calls for sample, _ in made), **sums}
 
 
 def _chained(lines: Iterable[bytes]) -> Iterator[bytes]:

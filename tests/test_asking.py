@@ -19,7 +19,7 @@ from harness.replicate import request_digest
 
 def test_a_call_has_an_intent_and_an_outcome_that_name_its_event(tmp_path: Path) -> None:
     log = sat(tmp_path, ["q1: answer"])
-    head, intent, outcome, totals = lines(tmp_path)
+    head, intent, outcome, answer, totals, closed = lines(tmp_path)
     (event,) = events(log)
     (sample,) = log.samples or []
     assert (head["kind"], head["task"], head["label"]) == ("head", "moods", "live")
@@ -37,6 +37,7 @@ def test_a_call_has_an_intent_and_an_outcome_that_name_its_event(tmp_path: Path)
     assert (outcome["served_model"], outcome["request_id"]) == ("sage-2026-01", "reply-1")
     assert (outcome["stop"], outcome["cache"], outcome["error"]) == ("stop", "none", None)
     assert (totals["model"], totals["calls"], totals["input_tokens"]) == ("moody/sage", 1, 7)
+    assert [line["kind"] for line in (answer, closed)] == ["answer", "closed"]
 
 
 def test_of_a_providers_own_usage_only_what_is_no_prose_is_kept(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_call_that_was_cancelled_before_it_was_sent_is_none(tmp_path: Path) ->
     with recording_calls(tmp_path, "training", HEAD):
         anyio.run(ask, Pool({"sage": model(max_connections=1)}))
     assert SENT == ["sage hang"]
-    assert [row["kind"] for row in lines(tmp_path)] == ["head", "intent", "outcome"]
+    assert [row["kind"] for row in lines(tmp_path)] == ["head", "intent", "outcome", "closed"]
     assert lines(tmp_path, "outcome")[0]["error"] == "CancelledError"
 
 
@@ -170,7 +171,7 @@ def test_calls_outside_an_eval_are_written_down_with_their_retries(tmp_path: Pat
     pool = Pool({"sage": model()})
     with recording_calls(tmp_path, "serving", HEAD):
         anyio.run(pool.ask, "sage", [ChatMessageUser(content="q1: 429 answer")], "asked")
-    head, intent, retry, again, outcome = lines(tmp_path)
+    head, intent, retry, again, outcome, _ = lines(tmp_path)
     assert (head["kind"], retry["http_status"]) == ("head", 429)
     assert (intent["scope"], intent["sample"], intent["step"]) == ("serving", None, "asked")
     assert {one["call"] for one in (intent, retry, again)} == {outcome["call"]}

@@ -197,7 +197,7 @@ def test_the_command_names_the_files_that_no_manifest_covers(
     outside = "eval-set.json, logs.json, notes.txt, report/report.md, report/rows.csv and 1 more"
     assert f"6 files here are not covered: {outside}" in said
     assert "reports and exports, which lie outside: make them again from the logs" in said
-    assert "that grades are right (podium regrade grades again)" in said
+    assert "that grades are right (--regrade gives them anew, podium regrade writes them)" in said
 
 
 def test_a_file_that_is_no_manifest_is_refused_in_a_sentence(home: Path) -> None:

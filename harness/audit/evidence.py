@@ -112,6 +112,26 @@ class Evidence:
         }
 
     @cached_property
+    def written_down(self) -> frozenset[str]:
+        """The uuids of samples whose journal is recent enough to have answer and verdict too."""
+        calls = self.merged.gathered.calls.values()
+        recent = (one.intent for one in calls if "reply_sha256" in (one.outcome or {}))
+        samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
+        return frozenset(str(one.get("uuid", "")) for one in samples)
+
+    @cached_property
+    def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
+        """Logs by Inspect's id of their run and by when they were written: each is one file.
+
+        Of a run that was killed Inspect recovers what it can into another file.
+        """
+        found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
+        for log in self.logs:
+            if log.eval_id and log.status != "started":
+                found[log.eval_id, log.created].append(log)
+        return found
+
+    @cached_property
     def started(self) -> str:
         """When the first journal began; empty without one."""
         return min(

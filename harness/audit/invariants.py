@@ -1,10 +1,11 @@
-"""The fourteen invariants: what each one promises, and the function that checks it in a sitting."""
+"""The sixteen invariants: what each one promises, and the function that checks it in a sitting."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.audit.evidence import Evidence
-from harness.audit.integrity import chains, self_contained
+from harness.audit.grades import grades_agree
+from harness.audit.integrity import integrity, self_contained
 from harness.audit.money import (
     cache_reads,
     failed_attempts,
@@ -16,6 +17,7 @@ from harness.audit.plausibility import complete, plausible
 from harness.audit.records import records_agree
 from harness.audit.result import Checked
 from harness.audit.sums import run_sums, sample_sums
+from harness.audit.texts import texts_agree
 from harness.audit.tokens import token_partition
 
 
@@ -116,7 +118,20 @@ INVARIANTS = (
     Invariant(
         "I14",
         "integrity",
-        "Journals are unbroken chains, and the files are those of the run's manifest.",
-        chains,
+        "Journals are unbroken chains with all their lines, logs are as Inspect writes them, and "
+        "the files are those of the run's experiment and manifest.",
+        integrity,
+    ),
+    Invariant(
+        "I15",
+        "texts",
+        "Requests, replies and answers in a log are those whose digests the journal holds.",
+        texts_agree,
+    ),
+    Invariant(
+        "I16",
+        "grades",
+        "A log's verdicts are those that were written down, or (--regrade) those given anew.",
+        grades_agree,
     ),
 )

@@ -18,8 +18,8 @@ from harness.audit.evidence import (
     told,
 )
 from harness.audit.result import Checked, Fault
-from harness.ledger.events import CallEvent
-from harness.ledger.gather import JournalRecord
+from harness.ledger.events import CallEvent, seconds_between
+from harness.ledger.gather import CallRecord, JournalRecord
 from harness.ledger.journal import usage_of
 from harness.ledger.merge import Seen
 from harness.ledger.raw_log import Json
@@ -34,6 +34,8 @@ OWN = (
     "orchestration_out",
 )
 """Counts that only a provider's own usage has; a log may have lost it."""
+TOLERATED_S = 60.0
+"""An event ends between its call's two lines, but for a busy process and a clock set right."""
 GONE = (
     "its calls were written down in a journal that is not here: the `ledger/` folder belongs to "
     "the logs"
@@ -119,6 +121,8 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
         if events and record.outcome is not None:
             for said in _unlike(record.outcome, events[-1].event):
                 yield f"call {call}", said
+            for said in _ended_otherwise(record, events[-1].event):
+                yield f"call {call}", said
         if events:
             for said in _asked_otherwise(record.intent, events[-1], terms):
                 yield f"call {call}", said
@@ -141,6 +145,38 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
         yield "the journal says that it was refused, and the log has a reply"
 
 
+def _ended_otherwise(record: CallRecord, event: CallEvent) -> Iterator[str]:
+    """Yield how two records of a call's end differ, beside its tokens."""
+    outcome: Json = record.outcome or {}
+    if event.error or outcome.get("event") != event.id:
+        return
+    pairs = (
+        ("served model", outcome.get("served_model"), event.served_model),
+        ("stop reason", outcome.get("stop"), event.stop),
+        ("cache", outcome.get("cache"), event.cache),
+    )
+    for name, ours, theirs in pairs:
+        if ours is not None and ours != theirs:
+            yield f"the journal names {name} {ours}, the log {theirs}"
+    ids = {one.get("id") for one in event.request_ids}
+    if ids and (told := outcome.get("request_id")) and told not in ids:
+        yield f"the journal names request {told}, the log {', '.join(sorted(map(str, ids)))}"
+    late = _seconds_late(event, record.intent, outcome)
+    if late is not None and late > TOLERATED_S:
+        yield f"by the journal's times the log's are {late:,.0f} s off"
+
+
+def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None:
+    """Return how far an event lies outside its call's lines, which frame it; None if unknown."""
+    try:
+        ended = seconds_between(str(outcome["at"]), event.completed or event.started)
+        begun = seconds_between(event.completed or event.started, str(intent["at"]))
+        dispatched = seconds_between(str(outcome["at"]), event.started)
+    except (KeyError, ValueError, TypeError):  # what is no time is named elsewhere
+        return None
+    return max(ended, begun, dispatched)
+
+
 def _as_told(usage: Usage, journal: Usage) -> Usage:
     """Return a log's counts with those that only a provider's own usage has, which it lost."""
     return replace(usage, **{name: getattr(journal, name) for name in OWN})
@@ -161,6 +197,8 @@ def _asked_otherwise(intent: Json, seen: Seen, terms: Mapping[str, Terms]) -> It
         yield f"the journal names model {intent.get('model')}, the log {event.model}"
     if intent.get("role") != event.role:
         yield f"the journal names role {intent.get('role')}, the log {event.role}"
+    if event.step is not None and intent.get("step") != event.step:
+        yield f"the journal names step {intent.get('step')}, the log {event.step}"
     asked: Json = intent.get("sample") or {}
     ours, theirs = (asked.get("question"), asked.get("epoch")), (sample.question, sample.epoch)
     if asked and ours != theirs:

@@ -17,7 +17,7 @@ class Fault:
     """One place where an invariant does not hold."""
 
     invariant: str
-    """`I1` to `I14`."""
+    """`I1` to `I16`."""
     task: str
     """The sitting: Inspect's task name, with its folder where there are several."""
     where: str
@@ -36,11 +36,14 @@ class Checked:
     """True when `skipped` is a gap in the record, which a strict audit does not accept."""
     weak: Counter[str] = field(default_factory=Counter[str])
     """What holds and is less than a reviewer may ask for, with how often; strict: a failure."""
+    notes: Counter[str] = field(default_factory=Counter[str])
+    """What a reader should know and holds against nobody, with how often."""
 
     def add(self, other: "Checked") -> None:
         """Take what another check of the same invariant found."""
         self.faults += other.faults
         self.weak += other.weak
+        self.notes += other.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Verdict:
     checked: int
     """Sittings in which it was checked."""
     reasons: tuple[tuple[str, int], ...]
-    """Why it was not checked, or what is weak, with the number of sittings or rows."""
+    """Why it was not checked, what is weak, what else to know; with how many sittings or rows."""
     faults: tuple[Fault, ...]
 
 
@@ -67,6 +70,7 @@ class Findings:
     gaps: Counter[str] = field(default_factory=Counter[str])
     """Skipped for a gap in the record."""
     weak: Counter[str] = field(default_factory=Counter[str])
+    notes: Counter[str] = field(default_factory=Counter[str])
     faults: list[Fault] = field(default_factory=list[Fault])
 
     def add(self, one: Checked) -> None:
@@ -76,6 +80,7 @@ class Findings:
         else:
             self.checked += 1
         self.weak += one.weak
+        self.notes += one.notes
         self.faults += one.faults
 
     def join(self, other: "Findings") -> None:
@@ -84,6 +89,7 @@ class Findings:
         self.skipped += other.skipped
         self.gaps += other.gaps
         self.weak += other.weak
+        self.notes += other.notes
         self.faults += other.faults
 
     def status(self, *, strict: bool) -> Status:
@@ -96,7 +102,7 @@ class Findings:
 
     def reasons(self) -> tuple[tuple[str, int], ...]:
         """Return why it was not checked everywhere, and what is weak."""
-        return tuple(sorted((self.skipped + self.gaps + self.weak).items()))
+        return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
 
 
 def ordered(faults: Iterable[Fault]) -> tuple[Fault, ...]:

@@ -6,15 +6,18 @@ from typing import Any
 
 
 def audit_command(args: argparse.Namespace) -> int:
-    """Check fourteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     if args.query is not None or args.system or args.epoch is not None:
         print(_query(args))
         return 0
-    from harness.audit import as_json, as_text, audit
+    from harness.audit import as_json, as_text, audit, given_anew
+    from harness.cli.grading import regraded
 
     _refuse(args)
     bills = list(_bills(args))
-    found = audit(args.dir, strict=args.strict, bills=[checked for checked, _ in bills])
+    anew = given_anew(regraded(args)) if args.regrade else None
+    checked = [one for one, _ in bills]
+    found = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
     print(as_text(found))
     for _, text in bills:
         print(f"\n{text}")
@@ -26,11 +29,13 @@ def audit_command(args: argparse.Namespace) -> int:
 def _refuse(args: argparse.Namespace) -> None:
     """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
     from harness.audit import is_audit
+    from harness.cli.grading import refuse_box
     from harness.errors import UserError
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
+    refuse_box(args)
     path = args.json
     if path is not None and not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
@@ -46,7 +51,7 @@ def _query(args: argparse.Namespace) -> str:
 
     if not args.query:
         raise UserError("--query, --system and --epoch show one question: name a question's id.")
-    if args.strict or args.invoice or args.json:
+    if args.strict or args.invoice or args.json or args.regrade:
         raise UserError("--query shows one question and audits nothing: leave the rest out.")
     return query_text(args.dir, Wanted(args.query, args.system, args.epoch))
 

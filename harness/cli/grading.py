@@ -2,9 +2,13 @@
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from harness.cli.parts import catalogue
 from harness.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.regrade import Remade
 
 
 def grade_command(args: argparse.Namespace) -> int:
@@ -59,6 +63,28 @@ def regrade_command(args: argparse.Namespace) -> int:
     if not results:
         print("Nothing to grade: every answered question has a score (--all grades all again).")
     return 1 if any(result.still_unscored for result in results) else 0
+
+
+def refuse_box(args: argparse.Namespace) -> None:
+    """Raise UserError for a box that does not exist, or that nothing would be run in."""
+    from harness.boxes import refuse_unknown
+    from harness.cli.parts import boxes
+
+    if args.box and not args.regrade:
+        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
+    if args.box:
+        refuse_unknown(boxes(), args.box)
+
+
+def regraded(args: argparse.Namespace) -> "list[Remade]":
+    """Give the verdicts of a directory anew; those of programs where a box was named."""
+    from contextlib import nullcontext
+
+    from harness.regrade import box_for_logs, remade_dir
+
+    known = catalogue()
+    with box_for_logs(args.dir, args.box, known) if args.box else nullcontext() as box:
+        return [*remade_dir(args.dir, known.suites, box)]
 
 
 def reward_command(args: argparse.Namespace) -> int:

@@ -3,6 +3,12 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.integrity.manifest import Earlier
 
 NAMED = 5
 """Files outside a manifest that are named."""
@@ -19,45 +25,86 @@ def manifest_command(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
-    from harness.errors import UserError
     from harness.experiment import FILE, locked
+    from harness.integrity.manifest import FILE as MANIFEST
     from harness.integrity.manifest import write_manifest
 
     if not any(args.dir.rglob(FILE)) and not any(args.dir.rglob("*.eval")):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
+    path = args.dir / MANIFEST
+    before = path.read_bytes() if path.is_file() else b""
     with locked(args.dir):
         made = write_manifest(args.dir)
-    print(f"{args.dir / 'MANIFEST.json'}: {len(made.files)} files")
+    print(f"{path}: {len(made.files)} files")
+    if before and path.read_bytes() != before:
+        _print_replaced(made.history[-1])
     print(_root(made.root))
     print("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
     return 0
 
 
+def _print_replaced(earlier: "Earlier") -> None:
+    """Say which manifest another one replaces, and what has changed since, for good."""
+    print(f"It replaces {earlier}")
+    for said in earlier.changed:
+        print(f"  {said}: `podium manifest verify` and `podium audit` fail on it")
+    for what, names in (("added", earlier.added), ("grown", earlier.grown)):
+        for name in names:
+            print(f"  {name}: {what}")
+
+
 def _verify(args: argparse.Namespace) -> int:
-    from harness.errors import UserError
+    from harness.cli.grading import refuse_box
     from harness.integrity.inventory import uncovered
     from harness.integrity.tampering import LIMITS, verify
 
+    refuse_box(args)
     found = verify(args.dir, args.root or "", shared=args.shared)
     if any(one.kind == "absent" for one in found):
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
     for one in found:
         print(one)
+    for earlier in _history(args.dir):
+        print(f"It replaces {earlier}")
     print(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
     print(_root_of(args.dir, holds=not found))
     said, vouched = _authenticity(args)
     print(f"Authenticity: {said}.")
     if args.shared:
         print("Of a redacted log only the digests of its originals are checked, not its numbers.")
+    grades, same = _grades(args)
+    print("\n".join(grades))
     print("Not proved: " + ";\n  ".join(LIMITS) + ".")
     if outside := uncovered(args.dir):
         print(f"  {_named(outside)}.")
-    return 0 if vouched and not found else 1
+    return 0 if vouched and not found and same else 1
+
+
+def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
+    """Say which verdicts were given anew, and which not and why; return whether all were alike."""
+    from harness.cli.grading import regraded
+
+    if not args.regrade:
+        return ["Grades: none was given anew (--regrade does, without asking any model)."], True
+    logs, said = regraded(args), list[str]()
+    for log in logs:
+        left = "".join(f"; {count:,} not: {why}" for why, count in sorted(log.left.items()))
+        said.append(f"Grades of {log.log.name}: {log.same:,} given anew and the same{left}.")
+        said += [f"  {where}: {other}" for where, other in log.others]
+    return said, not any(log.others for log in logs)
+
+
+def _history(folder: Path) -> "tuple[Earlier, ...]":
+    from harness.integrity.manifest import FILE, read_manifest
+
+    try:
+        return read_manifest(folder / FILE).history
+    except UserError:  # which is a finding
+        return ()
 
 
 def _root_of(folder: Path, *, holds: bool) -> str:
     """Return the root that a manifest states; where it cannot be read, why there is none."""
-    from harness.errors import UserError
     from harness.integrity.manifest import FILE, read_manifest
 
     try:
@@ -98,7 +145,6 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _sign(args: argparse.Namespace) -> int:
-    from harness.errors import UserError
     from harness.integrity.signing import check, sign
     from harness.integrity.tampering import verify
 

@@ -5,9 +5,10 @@ Covered is what `podium run` writes and later commands read. Not covered: what i
 """
 
 import hashlib
+import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -30,6 +31,8 @@ OWN = ("MANIFEST.json", "MANIFEST.sig")
 ABOUT = ("suite", "suite_version", "data_revision")
 
 SAMPLES = "samples/"
+DEEP = 3
+"""Levels of a record that are told apart: an experiment's entries, each by its fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,8 @@ class Entry:
     faults: tuple[str, ...] = ()
     """What was wrong with a journal's chain already when it was taken in."""
     samples: tuple[tuple[str, str], ...] = ()
-    """A log's samples in file order: member, sha256 of its bytes unpacked."""
+    """A log's samples in file order: member, sha256 of its bytes unpacked. Of a record in JSON, its
+    parts by name, so that one that took something in is told from one that was changed."""
     rest: str | None = None
     """One digest over a log's other members."""
     about: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -145,7 +149,46 @@ def _read(file: Path, path: str, kind: FileKind, digest: str) -> Entry:
             faults=faults,
         )
     plain = Entry(path=path, kind=kind, sha256=digest, size=size)
+    if path.endswith(".json"):
+        return replace(plain, samples=tuple(_parts(file)))
     return _read_log(file, plain) if kind == "log" else plain
+
+
+def _parts(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a record in JSON, none of what cannot be read: name, sha256."""
+    try:
+        parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
+        texts = {name: canonical(parts[name]) for name in sorted(parts)}
+    except (OSError, ValueError, RecursionError):
+        return
+    for name, text in texts.items():
+        yield name, hashlib.sha256(text).hexdigest()
+
+
+def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
+    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names.
+
+    What is empty holds nothing that could be changed later, only added to.
+    """
+    inside: Mapping[str, object] = EMPTY
+    if isinstance(value, dict):
+        inside = cast(Mapping[str, object], value)
+    elif isinstance(value, list):
+        rows = cast(Sequence[object], value)
+        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
+    if not levels or not isinstance(value, dict | list):
+        yield name, value
+        return
+    for key, one in inside.items():
+        yield from _named(f"{name}/{key}" if name else key, one, levels - 1)
+
+
+def _row_name(at: int, row: object) -> str:
+    if not isinstance(row, dict):
+        return str(at)
+    known = cast(Mapping[str, object], row)
+    told = (str(known.get(name) or "") for name in ("suite", "system", "part"))
+    return " ".join(told).rstrip() or str(at)
 
 
 def _read_log(file: Path, plain: Entry) -> Entry:

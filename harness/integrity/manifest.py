@@ -8,6 +8,7 @@ vouches for the manifest is signing.py.
 """
 
 import json
+import re
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -23,6 +24,7 @@ from harness.errors import UserError
 from harness.integrity import merkle
 from harness.integrity.inventory import OWN, Entry, covered, file_digest, inventory
 from harness.ledger.row import canonical
+from harness.plural import counted
 
 FILE, SIGNATURE = OWN
 SCHEMA = "podium-manifest-1"
@@ -40,6 +42,30 @@ class Earlier:
     leaves: int
     changed: tuple[str, ...] = ()
     """What this one had and its successor has no more, or has otherwise: not merely grown."""
+    added: tuple[str, ...] = ()
+    """Files of its successor that it lacks."""
+    grown: tuple[str, ...] = ()
+    """Files that go on where it ends, as a run that goes on makes them."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain values; what was not told in older manifests only where there is any.
+
+        The root of an older manifest stays what it was.
+        """
+        return {name: value for name, value in asdict(self).items() if value or name not in LATER}
+
+    def __str__(self) -> str:
+        said = f"root {self.root or 'none'} of {self.written or 'an unknown time'}"
+        changes = (("changed or gone", self.changed), ("added", self.added), ("grown", self.grown))
+        return f"{said}: " + "; ".join(
+            f"{counted(len(names), 'file')} {what} since" for what, names in changes if names
+        )
+
+
+LATER = ("added", "grown")
+GROWS = re.compile(r"(?:limit|box|train_calls|train_on)|(?:epochs|suite_versions|images)/.*")
+"""Parts of an experiment's record that a run which goes on, or is graded again, may change: what
+was asked, and by which version it was graded, the logs say for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +95,7 @@ class Manifest:
             "written": self.written,
             "books": [dict(one) for one in self.books],
             "suites": [dict(one) for one in self.suites],
-            "history": [asdict(one) for one in self.history],
+            "history": [one.facts() for one in self.history],
         }
 
     def leaves(self) -> list[bytes]:
@@ -108,7 +134,7 @@ def write_manifest(log_dir: Path) -> Manifest:
         return before
     history = before.history if before else ()
     if before is not None:
-        history += (_earlier(before, changed(log_dir, before.files, files)),)
+        history += (_earlier(before, log_dir, files),)
     if damaged:
         history += (Earlier("", "", 0, 0, (damaged,)),)
     made = Manifest(
@@ -160,20 +186,31 @@ def changed(log_dir: Path, old: Iterable[Entry], new: Iterable[Entry]) -> tuple[
     for one in old:
         now = here.get(one.path)
         if now is None:
-            said.append(f"{one.path}: gone")
+            said.append(f"{one.path}: gone (it was sha256 {one.sha256})")
         elif now.sha256 != one.sha256 and not is_expected(log_dir, one, now):
-            said.append(f"{one.path}: changed")
+            parts = ", ".join(changed_parts(one, now))
+            what = f"{parts} changed" if parts else "changed"
+            said.append(f"{one.path}: {what} (it was sha256 {one.sha256})")
     return tuple(said)
+
+
+def changed_parts(old: Entry, now: Entry) -> tuple[str, ...]:
+    """Return the parts of a record in JSON that are gone or others than may be raised."""
+    if old.kind != "record":
+        return ()
+    here = dict(now.samples)
+    parts = (name for name, digest in old.samples if here.get(name) != digest)
+    return tuple(name for name in parts if not GROWS.fullmatch(name))
 
 
 def is_expected(log_dir: Path, old: Entry, now: Entry) -> bool:
     """Say whether a file differs as a run makes it differ.
 
     Journals and openings grow at their end; an experiment takes in more systems, an oracle more
-    plans.
+    plans. Of what older manifests say of those two, nothing tells that from a change.
     """
     if now.path.endswith(".json"):
-        return True
+        return not changed_parts(old, now) and bool(now.samples)
     return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256
 
 
@@ -191,9 +228,23 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
     return None, f"{FILE}: did not match itself (sha256 {file_digest(path)}) and was replaced"
 
 
-def _earlier(before: Manifest, said: tuple[str, ...]) -> Earlier:
-    leaves = 1 + sum(1 + len(one.samples) for one in before.files)
-    return Earlier(before.root, before.written, len(before.files), leaves, said)
+def _earlier(before: Manifest, log_dir: Path, files: Iterable[Entry]) -> Earlier:
+    """Return what becomes of a manifest that another one replaces."""
+    known = {one.path: one for one in before.files}
+    here = [one for one in files if one.path in known]
+    return Earlier(
+        root=before.root,
+        written=before.written,
+        files=len(before.files),
+        leaves=1 + sum(1 + len(one.samples) for one in before.files),
+        changed=changed(log_dir, before.files, files),
+        added=tuple(one.path for one in files if one.path not in known),
+        grown=tuple(
+            one.path
+            for one in here
+            if one.sha256 != known[one.path].sha256 and is_expected(log_dir, known[one.path], one)
+        ),
+    )
 
 
 def _distinct(files: Iterable[Entry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:

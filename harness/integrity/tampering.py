@@ -12,7 +12,7 @@ from typing import Literal
 
 from harness.errors import UserError
 from harness.integrity.inventory import Entry, covered, file_digest, originals, read_entry
-from harness.integrity.manifest import FILE, Manifest, read_manifest
+from harness.integrity.manifest import FILE, Manifest, changed_parts, read_manifest
 from harness.ledger.chain import read_chain
 
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
@@ -23,7 +23,7 @@ LIMITS = (
     "that was published earlier, or a signature by a key you know, shows that",
     "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
     "that no call was made outside podium",
-    "that grades are right (podium regrade grades again)",
+    "that grades are right (--regrade gives them anew, podium regrade writes them)",
     "reports and exports, which lie outside: make them again from the logs",
 )
 """What a manifest that holds does not prove."""
@@ -114,7 +114,9 @@ def _of_file(log_dir: Path, old: Entry, shared: bool) -> Sequence[Finding]:
         return _of_log(log_dir, old, shared)
     if file.stat().st_size < old.size and not file.read_bytes().strip():
         return [Finding("truncated", old.path, "", "it is empty")]
-    return [Finding("edited", old.path, "", f"its sha256 is no longer {old.sha256}")]
+    parts = ", ".join(changed_parts(old, read_entry(log_dir, old.path, old.kind)))
+    where = f"{parts} changed, and " if parts and old.samples else ""
+    return [Finding("edited", old.path, "", f"{where}its sha256 is no longer {old.sha256}")]
 
 
 def _of_journal(file: Path, old: Entry) -> list[Finding]:

@@ -10,13 +10,14 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
+from typing import Any, Literal
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import Model, ModelOutput
@@ -66,6 +67,16 @@ class TaskJournal:
                 COUNTED.begin(self.head.task)
             return self._open
 
+    def note(self, kind: Literal["answer", "grade"], fields: Mapping[str, Any]) -> None:
+        """Write down what became of a sample, where any call of this process was written down.
+
+        No answer is lost because it could not be: the audit then says what it cannot compare.
+        """
+        with self._lock:
+            if self._open is not None:
+                with suppress(OSError):
+                    self._open.write(kind, fields)
+
     def close(self) -> None:
         """Write down what Inspect's hooks counted meanwhile, and close the file.
 
@@ -79,6 +90,7 @@ class TaskJournal:
                 return
             for totals in COUNTED.end(self.head.task):
                 self._open.write("totals", totals)
+            self._open.write("closed", {})
             self._open.close()
             self._open = None
 

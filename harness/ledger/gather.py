@@ -38,6 +38,10 @@ class JournalRecord:
     """What Inspect's own hooks counted."""
     torn: int = 0
     """Lines of which a machine that went down, say, has left a part."""
+    calls: int = 0
+    """Intents in it."""
+    closed: bool = False
+    """Whether its process ended in good order: the last line says so, in older ones the totals."""
 
     @property
     def name(self) -> str:
@@ -60,12 +64,15 @@ class Gathered:
     journals: list[JournalRecord]
     calls: dict[str, CallRecord]
     """By id, in the order of the journals."""
+    answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
+    """What journals say of answers, by the sample's uuid."""
+    grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     twice: list[str] = field(default_factory=list[str])
     """Sentences about calls that are written down twice, or end without having begun."""
 
 
-def gather(files: Files, *, answers: bool = False) -> Gathered:
-    """Read the files of one sitting, with what logs say of each answer where that is asked for.
+def gather(files: Files, *, answers: bool = False, digests: bool = False) -> Gathered:
+    """Read the files of one sitting, with each answer, and the digests of texts, where asked for.
 
     UserError for a damaged file.
     """
@@ -74,7 +81,7 @@ def gather(files: Files, *, answers: bool = False) -> Gathered:
         _read_journal(path, found)
     seen: set[tuple[str, int]] = set()
     for path in files.logs:
-        found.logs.append(read_log(path, seen, answers=answers))
+        found.logs.append(read_log(path, seen, answers=answers, digests=digests))
     return found
 
 
@@ -94,7 +101,14 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.totals.append(entry)
     elif kind == "torn":
         journal.torn += 1
+    elif kind == "closed":
+        journal.closed = True
+    elif kind in ("answer", "grade"):
+        made = found.answer_lines if kind == "answer" else found.grade_lines
+        sample: Json = entry.get("sample") or {}
+        made.setdefault(str(sample.get("uuid", "")), []).append(entry)
     else:
+        journal.calls += kind == "intent"
         _keep_call(journal, entry, found)
 
 

@@ -10,8 +10,11 @@ billed. Whatever comes back, the outcome is written before anything is made of i
     retry    an HTTP attempt of it has failed; another follows after a wait
     again    that other attempt is about to be dispatched: without it, none followed
     outcome  the call has ended: usage, or what went wrong
+    answer   what a sample was answered with, as a digest, and the plan behind it
+    grade    the verdict on it
     totals   what Inspect's own hooks counted, per model: an independent sum
     torn     the line before it is part of one that a machine that went down had not written
+    closed   the process has ended in good order: no line behind this one is missing
 
 A file only ever grows. What a full disk takes only a part of is taken back, and the call is not
 made; what a process left torn is ended and named by `mend` when its run is resumed.
@@ -108,6 +111,11 @@ class Outcome:
     """True when an earlier attempt of the run had paid for the reply: nothing was sent again."""
     latency_s: float | None = None
     output_sha256: str | None = None
+    """Of the completion alone: all that older journals have of a reply."""
+    sent_sha256: str | None = None
+    """Of the request as the log has it: an adapter may have put turns together, or added one."""
+    reply_sha256: str | None = None
+    """Of the whole reply: its text, its reasoning and its calls of tools."""
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
     """What it cost at the run's book, in plain notation, for the audit to recompute; None when that

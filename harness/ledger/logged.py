@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.ledger.answered import Answered, answered, exam_of
+from harness.ledger.archive import Oddity, disagreements, oddities
 from harness.ledger.events import CallEvent, events_of, lost_in
 from harness.ledger.raw_log import Json, naming, open_log
+from harness.ledger.texts import SampleDigests
 from harness.logs import RunFacts, facts_in
 from harness.records import PODIUM
 
@@ -27,6 +29,8 @@ class SampleRecord:
     epoch: int
     uuid: str
     log: str
+    score: float | None
+    """As the log has it; None where it has none."""
     graded: bool
     failed: bool
     """True when it ended in an error."""
@@ -45,6 +49,8 @@ class SampleRecord:
     """What is left of those attempts."""
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
+    digests: SampleDigests | None = None
+    """Of its texts, where they were asked for."""
 
 
 @dataclass(slots=True)
@@ -54,6 +60,7 @@ class LogRecord:
     name: str
     task: str
     created: str
+    eval_id: str
     status: str
     facts: RunFacts | None
     """None for logs that `podium run` did not write."""
@@ -62,9 +69,13 @@ class LogRecord:
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
     answers: list[Answered] = field(default_factory=list[Answered])
     """One per sample, where they were asked for: they hold texts."""
+    oddities: tuple[Oddity, ...] = ()
+    """What no log of Inspect's is like, where digests were asked for."""
 
 
-def read_log(path: Path, seen: set[tuple[str, int]], *, answers: bool = False) -> LogRecord:
+def read_log(
+    path: Path, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool = False
+) -> LogRecord:
     """Read one log; `seen` are the (question, epoch) pairs of newer logs, and grows by this one's.
 
     UserError for a damaged log, and one of another version of podium.
@@ -76,6 +87,7 @@ def read_log(path: Path, seen: set[tuple[str, int]], *, answers: bool = False) -
             name=path.name,
             task=str(eval_.get("task", "")),
             created=str(eval_.get("created", "")),
+            eval_id=str(eval_.get("eval_id", "")),
             status=str(header.get("status", "started")),
             facts=facts_in(eval_.get("metadata"), path),
             model_usage=stats.get("model_usage") or NOTHING,
@@ -84,9 +96,14 @@ def read_log(path: Path, seen: set[tuple[str, int]], *, answers: bool = False) -
         with naming(path):
             exam = exam_of(header) if answers else None
             for sample in log.samples():
-                record.samples.append(_sample(sample, path.name, seen))
+                made = _sample(sample, path.name, seen)
+                record.samples.append(made)
                 if exam:
                     record.answers.append(answered(sample, exam))
+                if digests:
+                    made.digests = SampleDigests(sample)
+            if digests:
+                record.oddities = (*oddities(log), *disagreements(log, record.samples))
     seen.update((one.question, one.epoch) for one in record.samples)
     return record
 
@@ -103,6 +120,7 @@ def _sample(sample: Json, log: str, seen: set[tuple[str, int]]) -> SampleRecord:
         epoch=pair[1],
         uuid=str(sample.get("uuid") or ""),
         log=log,
+        score=value if number else None,
         graded=number and not failed,
         failed=failed,
         newest=pair not in seen,

@@ -4,7 +4,6 @@ A call's event is the last one in the call's span. Kinds of errors, digests, cou
 this file; texts do not.
 """
 
-import hashlib
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from inspect_ai.model import ModelOutput
 
 from harness.ledger.events import responses
 from harness.ledger.journal import Outcome
-from harness.surrogates import made_storable, storable
+from harness.ledger.texts import reply_digest, sent_digest, text_digest
+from harness.surrogates import made_storable
 from harness.usage import raw_usage, usage_of_reply
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
@@ -99,7 +99,11 @@ def outcome_of(
         error=NO_CHOICES if output and output.empty else None,
         refused=refused,
         latency_s=round(latency_s, 6),
-        output_sha256=_digest(said.completion) if said else None,
+        output_sha256=text_digest(said.completion) if said else None,
+        sent_sha256=sent_digest(event.input) if event else None,
+        reply_sha256=reply_digest(event.output if event and event.output.choices else said)
+        if said
+        else None,
         raw_usage=_numbers(raw_usage(response, output.metadata if output else None)),
     )
 
@@ -119,6 +123,7 @@ def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> 
     return Outcome(
         event=event.uuid if event else None,
         usage=None,
+        sent_sha256=sent_digest(event.input) if event else None,
         request_id=_request_id(event, response),
         error=kind,
         http_status=status,
@@ -180,7 +185,3 @@ def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) ->
 
 def _plain(value: object) -> str | None:
     return value if isinstance(value, str) and _PLAIN.fullmatch(value) else None
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(storable(text).encode()).hexdigest()
