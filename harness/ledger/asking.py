@@ -24,6 +24,7 @@ from inspect_ai.util import current_span_id
 from harness.errors import SpendLimit
 from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.counting import COUNTED, PAYING, WAITING, NotAllowed, Unwritten, listen
+from harness.ledger.events import responses
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, outcome_of
 from harness.ledger.request import Request
@@ -185,7 +186,8 @@ def _unanswered(event: ModelEvent | None) -> int:
     """Return the tries inside one event before its last that got no answer."""
     if event is None:
         return 0
-    statuses = [one.status or 0 for one in event.request_ids or ()]
+    ids = [one.model_dump() for one in event.request_ids or ()]
+    statuses = [one["status"] or 0 for one in responses(ids, event.model)]
     if event.error and statuses and statuses[-1] >= REFUSED:
         statuses.pop()
     refused = sum(status >= REFUSED for status in statuses)
