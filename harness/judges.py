@@ -26,6 +26,7 @@ from harness.pool_file import PoolSpec
 from harness.records import GRADER, Question
 from harness.spend import SPEND
 from harness.suite import Judged, Suite
+from harness.surrogates import made_storable
 
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
@@ -142,8 +143,8 @@ async def _paid(state: TaskState, case: Case, judges: Sequence[Model]) -> Score 
         async with asking(request, SPEND.get()) as asked:
             score = await _asked(state, case)
             call = last_event(current_span_id())
-            asked.output = call.output if call else None
-            if draw and asked.output:
+            asked.output = made_storable(call.output) if call else None
+            if draw and asked.output and not asked.output.empty:
                 draw.keep(asked.output)
     return score
 

@@ -35,6 +35,7 @@ from harness.replicate import CURRENT, Replicate, request_digest
 from harness.seating import refuse_another
 from harness.service import recorded_settings
 from harness.spend import SPEND, Spend
+from harness.surrogates import made_storable, storable
 from harness.workflow import Sampling
 
 Trial = Callable[[Question, str], Awaitable[Grade]]
@@ -79,8 +80,8 @@ class Pool:
         model = self._model(worker)
         config = _prescribed(model, sampling)
         price = self._price_ref(worker, model)
-        request = Request(worker, model, messages, price, step, config)
-        return await self._reply(request, self._number(worker, messages))
+        request = Request(worker, model, _sendable(messages), price, step, config)
+        return await self._reply(request, self._number(worker, request.messages))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
@@ -91,8 +92,8 @@ class Pool:
         """
         model = self._model(worker)
         price, config = self._price_ref(worker, model), offered.config
-        request = Request(worker, model, messages, price, step, config, offered)
-        return await self._put(request, self._number(worker, messages))
+        request = Request(worker, model, _sendable(messages), price, step, config, offered)
+        return await self._put(request, self._number(worker, request.messages))
 
     async def _reply(self, request: Request, number: Replicate) -> Reply:
         """Return the reply to a numbered request; a pool that keeps replies may know it already."""
@@ -105,10 +106,12 @@ class Pool:
         try:
             async with span(step, type="workflow_step"):
                 asked, output = await self._asked_once(request, number)
+            if output.empty:
+                raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
-            said = f"{worker} ({request.model}) gave no reply: {_reason(error)}"
+            said = f"{worker} ({request.model}) gave no reply: {storable(_reason(error))}"
             raise WorkerError(said) from error
         finally:
             CURRENT.reset(token)
@@ -120,8 +123,8 @@ class Pool:
         if draw and (event := draw.replayed(request)):
             return read_back(request, event, self.spend), event.output
         async with asking(request, self.spend) as asked:
-            output = asked.output = await _generate(request, number)
-            if draw:
+            output = asked.output = made_storable(await _generate(request, number))
+            if draw and not output.empty:
                 draw.keep(output)
         return asked, output
 
@@ -147,6 +150,13 @@ class Pool:
         occurrence = self._asked[key]
         self._asked[key] += 1
         return Replicate(epoch=self.epoch, occurrence=occurrence)
+
+
+def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages that can be sent and digested: a plan may spell half a character in JSON."""
+    if all(storable(turn.text) == turn.text for turn in messages):
+        return messages
+    return [made_storable(turn.model_copy(deep=True)) for turn in messages]
 
 
 def _reason(error: BaseException) -> str:

@@ -3,10 +3,15 @@
 Inspect's counts come first: it adds up the requests of one call, and leaves cached tokens out of
 the input of every provider. What it drops is taken from the provider's own usage (`with_raw`):
 cache writes kept for an hour, and the tokens that a product spends on models of its own.
+
+Usage that cannot be is no usage (`believed`): a negative, fractional or absurd count, a word or a
+truth value for a number, a part larger than its whole. The call then costs what nobody knows,
+between nothing and its bound; what its provider said stays beside it. Runs and readers of their
+logs judge it by the same two functions, `usage_of_reply` and `usage_of_event`.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Literal, cast
 
 from inspect_ai.model import ModelOutput, ModelUsage
@@ -20,6 +25,38 @@ Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
 
 PROVIDER_USAGE = "provider_usage"
 """Key in a reply's metadata under which our own providers keep the raw usage in the log."""
+
+CEILING = 100_000_000
+"""More tokens than any call has: ten times the longest context on sale (ten million), since Inspect
+adds up the requests of one call. At the dearest rates it is thousands of dollars."""
+
+COUNTS = (
+    *("input_tokens", "output_tokens", "total_tokens"),
+    *("prompt_tokens", "completion_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+    *("promptTokenCount", "prompt_token_count", "candidatesTokenCount", "candidates_token_count"),
+    *("totalTokenCount", "total_token_count", "thoughtsTokenCount", "thoughts_token_count"),
+    *("cachedContentTokenCount", "cached_content_token_count"),
+    *("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+)
+"""Names of counts in a provider's own usage, of all dialects."""
+DETAILS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(
+        ("prompt_tokens_details", "input_tokens_details"),
+        (
+            "cached_tokens",
+            "cache_write_tokens",
+            "orchestration_input_tokens",
+            "orchestration_input_cached_tokens",
+        ),
+    ),
+    **dict.fromkeys(
+        ("completion_tokens_details", "output_tokens_details"),
+        ("reasoning_tokens", "thinking_tokens", "orchestration_output_tokens"),
+    ),
+    "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
+}
+"""Names of counts one level below."""
 
 NOTHING: Raw = {}
 
@@ -55,12 +92,59 @@ def usage_from_json(usage: Raw | None) -> Usage | None:
 
 def usage_of_reply(output: ModelOutput, response: Raw | None = None) -> Usage | None:
     """Return all that is known of a reply's tokens; `response` is the provider's, if at hand."""
-    return with_raw(usage_from(output.usage), raw_usage(response, output.metadata))
+    return usage_of_event(usage_from(output.usage), raw_usage(response, output.metadata))
+
+
+def usage_of_event(counted: Usage | None, raw: Raw | None) -> Usage | None:
+    """Return what a call took, from Inspect's counts and its provider's own; None if unknown."""
+    return believed(with_raw(counted, raw), raw)
+
+
+def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
+    """Return counts that can be, and None for others, as if nobody had counted.
+
+    Inspect takes `true` for 1, "12" for 12 and no input for less than none, so the provider's own
+    words are judged as well. Counts that can be and contradict each other stay, for the audit.
+    """
+    if usage is None or not _can_be(usage):
+        return None
+    if not raw:
+        return usage
+    if not all(map(_is_count, _counts(raw))):
+        return None
+    dialect = dialect_of(raw)
+    theirs = usage_from_raw(dialect, raw) if dialect else None
+    return usage if theirs is None or _can_be(theirs) else None
+
+
+def _can_be(usage: Usage) -> bool:
+    """Say whether counts can be those of one call; a part that is taken off its whole fits in."""
+    counts = [found for found in asdict(usage).values() if found is not None]
+    return (
+        all(map(_is_count, counts))
+        and usage.parts_total <= CEILING
+        and usage.cache_write_1h <= usage.cache_write
+        and usage.orchestration_in_cached <= usage.orchestration_in
+    )
+
+
+def _counts(raw: Raw) -> Iterator[object]:
+    """Yield whatever stands in a provider's own usage where a count should, if anything does."""
+    places = [(raw, COUNTS), *((_under(raw, name), names) for name, names in DETAILS.items())]
+    for holder, names in places:
+        yield from (holder[name] for name in names if holder.get(name) is not None)
+
+
+def _is_count(found: object) -> bool:
+    """Say whether a value can be a number of tokens; 12.0 is how some servers write 12."""
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return False
+    return 0 <= found <= CEILING and found == int(found)
 
 
 def raw_usage(response: Raw | None, metadata: Raw | None = None) -> Raw | None:
     """Return the provider's own usage: from its response, else from where our providers keep it."""
-    said, kept = response or NOTHING, metadata or NOTHING
+    said, kept = _object(response), _object(metadata)
     found: object = (
         said.get("usage")
         or said.get("usageMetadata")
@@ -68,6 +152,11 @@ def raw_usage(response: Raw | None, metadata: Raw | None = None) -> Raw | None:
         or kept.get(PROVIDER_USAGE)
     )
     return cast(Raw, found) if isinstance(found, Mapping) else None
+
+
+def _object(found: object) -> Raw:
+    """Return some JSON where it is an object; a provider may answer with anything."""
+    return cast(Raw, found) if isinstance(found, Mapping) else NOTHING
 
 
 def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
@@ -188,7 +277,9 @@ def _google(raw: Raw) -> Usage | None:
 
 def _count(raw: Raw, name: str) -> int | None:
     found = raw.get(name)
-    return found if isinstance(found, int) else None
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def _either(raw: Raw, camel: str, snake: str) -> int | None:
@@ -201,5 +292,4 @@ def _details(raw: Raw, name: str) -> Raw:
 
 
 def _under(raw: Raw, name: str) -> Raw:
-    found = raw.get(name)
-    return cast(Raw, found) if isinstance(found, Mapping) else NOTHING
+    return _object(raw.get(name))

@@ -96,13 +96,19 @@ def run(
 
 
 def run_pool(
-    folder: Path, script: Script, pool: Callable[[Server], str], system: str, limit: int = 1
+    folder: Path,
+    script: Script,
+    pool: Callable[[Server], str],
+    system: str,
+    limit: int = 1,
+    *words: str,
 ) -> Left:
     """Run with a pool file of one's own, written when the server's address is known."""
     home = folder / "run"
     with serve(script) as server:
         asked = ["--suite", "practice-integer", "--system", system, "--pool", pool(server)]
-        copy_context().run(main, ["run", *asked, "--limit", str(limit), "--log-dir", str(home)])
+        asked += ["--limit", str(limit), "--log-dir", str(home), *words]
+        copy_context().run(main, ["run", *asked])
     return Left(home, server.bill, rows_below(home), audit(home))
 
 

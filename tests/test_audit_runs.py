@@ -8,7 +8,17 @@ from pathlib import Path
 
 import moody
 import pytest
-from audited import Json, edit_journal, edit_log, edit_samples, failing, model_events, said, sat
+from audited import (
+    Json,
+    edit_journal,
+    edit_log,
+    edit_samples,
+    failing,
+    model_events,
+    rows_below,
+    said,
+    sat,
+)
 from runs import BOOK, Crew, failing_on, number, sit, steps
 from scripted import Heard
 from test_ledger import cached, foreign_log
@@ -16,6 +26,7 @@ from test_ledger import cached, foreign_log
 from harness.audit import as_json, as_text, audit
 from harness.audit.run import parts_of
 from harness.cli import main
+from harness.ledger.events import UNWRITTEN
 from harness.ledger.sitting_files import sittings_below
 
 
@@ -140,6 +151,24 @@ def test_a_killed_run_holds_and_what_was_in_flight_is_a_range(tmp_path: Path) ->
     assert said(found, "I3").startswith("not applicable")
     assert causes(tmp_path, "samples") == {"calls that no log has"}
     assert causes(tmp_path, "hooks") == {"processes that were killed"}
+
+
+def test_a_call_whose_process_lived_on_was_not_in_flight(tmp_path: Path) -> None:
+    sat(tmp_path, settings={"max_samples": 1})
+    (path,) = tmp_path.glob("*.eval")
+    edit_log(path, lambda name, found: None if "q4" in name else found)
+    of_q4: set[str] = set()
+
+    def cut(line: Json) -> Json | None:
+        if line["kind"] == "intent" and line["sample"]["question"] == "q4":
+            of_q4.add(line["call"])
+        return None if line["kind"] == "outcome" and line["call"] in of_q4 else line
+
+    edit_journal(tmp_path, cut)
+    found = audit(tmp_path)
+    assert (found.table.counts["in flight"], found.table.counts["untold"]) == (0, 2)
+    rows = [row for row in rows_below(tmp_path) if row.question == "q4"]
+    assert {(row.error, row.billable) for row in rows} == {(UNWRITTEN, "unknown")}
 
 
 def test_a_killed_run_that_was_resumed_holds(tmp_path: Path) -> None:

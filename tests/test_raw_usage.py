@@ -1,5 +1,6 @@
 """A provider's own usage, by dialect, as it is: contradictions stay, what is missing is unknown."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -7,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.records import Usage
-from harness.usage import dialect_of, raw_usage, usage_from_raw, with_raw
+from harness.usage import (
+    CEILING,
+    believed,
+    dialect_of,
+    raw_usage,
+    usage_from_raw,
+    usage_of_event,
+    with_raw,
+)
 
 CHAT: dict[str, Any] = {
     "prompt_tokens": 50,
@@ -102,6 +111,52 @@ def test_a_reply_that_inspect_has_no_usage_of_gets_none_from_a_fragment() -> Non
     assert with_raw(Usage(1, 2), None) == Usage(1, 2)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"completion_tokens": -9}, id="negative"),
+        pytest.param({"completion_tokens": 9.5}, id="fractional"),
+        pytest.param({"completion_tokens": CEILING + 1}, id="absurd"),
+        pytest.param({"completion_tokens": float("nan")}, id="no number"),
+        pytest.param({"total_tokens": float("inf")}, id="infinite"),
+        pytest.param({"prompt_tokens": True}, id="true"),
+        pytest.param({"prompt_tokens": "50"}, id="text"),
+        pytest.param({"total_tokens": [59]}, id="list"),
+        pytest.param({"prompt_tokens_details": {"cached_tokens": 51}}, id="part above whole"),
+        pytest.param({"completion_tokens_details": {"reasoning_tokens": -1}}, id="in a detail"),
+    ],
+)
+def test_counts_that_cannot_be_are_no_counts(wrong: dict[str, Any]) -> None:
+    right = usage_from_raw("openai-chat", CHAT)
+    assert believed(right, CHAT) == right
+    assert believed(right, {**CHAT, **wrong}) is None
+
+
+def test_counts_that_cannot_be_are_known_without_the_providers_own_words() -> None:
+    for cannot in (
+        Usage(-1, 2),
+        Usage(1, CEILING + 1),
+        Usage(CEILING, CEILING),
+        Usage(1, 2, cache_write=1, cache_write_1h=2),
+        Usage(1, 2, orchestration_in=1, orchestration_in_cached=2),
+    ):
+        assert believed(cannot, None) is None
+    assert believed(Usage(CEILING - 1, 1), None) == Usage(CEILING - 1, 1)
+
+
+def test_counts_that_contradict_each_other_and_can_be_stay_for_the_audit() -> None:
+    said = {**CHAT, "total_tokens": 1, "completion_tokens_details": {"reasoning_tokens": 400}}
+    odd = Usage(30, 9, cache_read=20, reasoning=400, total_reported=1)
+    assert believed(odd, said) == odd
+
+
+def test_a_whole_number_with_a_point_and_what_nobody_here_knows_are_no_fault() -> None:
+    said = {**CHAT, "completion_tokens": 9.0, "cost": 0.0012, "queue_time": -0.3, "note": "free"}
+    usage = usage_from_raw("openai-chat", said)
+    assert usage is not None
+    assert believed(usage, said) == usage
+
+
 def test_more_cached_than_prompt_stays_below_zero_for_the_audit_to_find() -> None:
     wrong = {**CHAT, "prompt_tokens_details": {"cached_tokens": 55}}
     usage = usage_from_raw("openai-chat", wrong)
@@ -113,7 +168,12 @@ def test_more_cached_than_prompt_stays_below_zero_for_the_audit_to_find() -> Non
     st.dictionaries(
         st.sampled_from([*CHAT, *RESPONSES, *ANTHROPIC, *GOOGLE]),
         st.one_of(
-            st.integers(0, 10**9), st.none(), st.text(), st.dictionaries(st.text(), st.none())
+            st.integers(),
+            st.floats(),
+            st.booleans(),
+            st.none(),
+            st.text(),
+            st.dictionaries(st.text(), st.none()),
         ),
     )
 )
@@ -121,4 +181,5 @@ def test_no_usage_however_odd_makes_us_stumble(raw: dict[str, Any]) -> None:
     dialect = dialect_of(raw)
     if dialect is not None:
         usage_from_raw(dialect, raw)
-    assert with_raw(Usage(1, 2), raw) is not None
+    usage = usage_of_event(Usage(1, 2), raw)
+    assert usage is None or min(count or 0 for count in asdict(usage).values()) >= 0

@@ -5,7 +5,7 @@ What is compared with what, and which differences are faults, is in the files of
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.ledger.logged import LogRecord, SampleRecord
@@ -67,9 +67,31 @@ class Evidence:
         return "no journal: the run is older than journals"
 
     @cached_property
+    def counted(self) -> list[LedgerRow]:
+        """All rows with the tokens that Inspect counted, which its totals have.
+
+        They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
+        """
+        return [self._as_counted(row) for row in self.rows]
+
+    def _as_counted(self, row: LedgerRow) -> LedgerRow:
+        seen = self.seen.get(row.event) if row.event else None
+        usage = seen.event.counted if seen and seen.event.usage is None else None
+        if usage is None or row.usage is not None:
+            return row
+        return replace(
+            row,
+            input_uncached=usage.input,
+            output=usage.output,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            reasoning=usage.reasoning,
+        )
+
+    @cached_property
     def by_event(self) -> Mapping[str, LedgerRow]:
-        """Rows by the uuid of their event."""
-        return {row.event: row for row in self.rows if row.event}
+        """Rows by the uuid of their event, with the tokens that Inspect counted."""
+        return {row.event: row for row in self.counted if row.event}
 
     @cached_property
     def seen(self) -> Mapping[str, Seen]:

@@ -202,7 +202,7 @@ def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
         return  # the process was killed, or made no call that was counted
     theirs = {str(line["model"]): told(line) for line in journal.totals}
     ours: dict[str, Tokens] = {}
-    for row in evidence.rows:
+    for row in evidence.counted:
         if row.journal == journal.name and row.cache != "read" and row.input_uncached is not None:
             ours[row.model] = plus(ours.get(row.model, NOTHING), tokens_of(row))
     for model in sorted({*theirs, *ours}):

@@ -158,7 +158,7 @@ def parts_of(evidence: Evidence, log: LogRecord) -> Parts:
     uuids = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
-    for row in evidence.rows:
+    for row in evidence.counted:
         if row.cache == "read" or row.input_uncached is None:
             continue
         if row.call in late:

@@ -20,6 +20,7 @@ from harness.audit.evidence import (
 )
 from harness.audit.sums import explain, has_totals, parts_of
 from harness.ledger.billing import ZERO
+from harness.ledger.events import IN_FLIGHT
 from harness.ledger.row import LedgerRow
 
 RECORDS = ("ledger", "samples", "runs", "hooks")
@@ -109,12 +110,14 @@ def table_of(evidence: Evidence) -> Table:
     for row in evidence.rows:
         found.dollars.setdefault(f"{_label(evidence, row)} {row.scope}", Dollars()).add(row)
     found.tokens["ledger"] = _sum(spent(evidence.rows).values())
+    unbelieved = minus(found.tokens["ledger"], _sum(spent(evidence.counted).values()))
     for name, tokens, causes in (_samples(evidence), _runs(evidence), _hooks(evidence)):
         found.tokens[name] = tokens
+        named = {**causes, "counts that cannot be": unbelieved}
         rest = minus(found.tokens["ledger"], tokens)
-        for known in causes.values():
+        for known in named.values():
             rest = minus(rest, known)
-        every = {**causes, "UNEXPLAINED": rest}
+        every = {**named, "UNEXPLAINED": rest}
         found.causes[name] = {cause: one for cause, one in every.items() if one != NOTHING}
     return found
 
@@ -128,6 +131,9 @@ def _label(evidence: Evidence, row: LedgerRow) -> str:
 
 def _counts(evidence: Evidence) -> Counter[str]:
     calls = evidence.merged.gathered.calls.values()
+    untold = {
+        call for call, record in evidence.merged.gathered.calls.items() if record.outcome is None
+    }
     rows = evidence.rows
     return Counter(
         {
@@ -145,7 +151,8 @@ def _counts(evidence: Evidence) -> Counter[str]:
             "failed": sum(row.error is not None for row in rows),
             "refused": sum(row.billable == "no" and row.error is not None for row in rows),
             "unknown": sum(row.billable == "unknown" for row in rows),
-            "in flight": sum(record.outcome is None for record in calls),
+            "in flight": sum(row.error == IN_FLIGHT for row in rows),
+            "untold": len(untold - {row.call for row in rows if row.error == IN_FLIGHT}),
         }
     )
 
@@ -160,7 +167,7 @@ def _samples(evidence: Evidence) -> Told:
     )
     own = {event.id for one in evidence.newest.values() for event in one.events}
     causes: dict[str, Tokens] = defaultdict(lambda: NOTHING)
-    for row in evidence.rows:
+    for row in evidence.counted:
         if row.cache != "read" and row.event not in own:
             cause = "attempts that were made again" if row.event else "calls that no log has"
             causes[cause] = plus(causes[cause], tokens_of(row))
@@ -189,7 +196,7 @@ def _hooks(evidence: Evidence) -> Told:
     theirs = _sum(told(line) for _, lines in totals for line in lines)
     ended = {name for name, lines in totals if lines}
     causes: dict[str, Tokens] = defaultdict(lambda: NOTHING)
-    for row in evidence.rows:
+    for row in evidence.counted:
         if row.cache != "read" and row.journal not in ended:
             cause = "processes that were killed" if row.journal else "calls without a journal"
             causes[cause] = plus(causes[cause], tokens_of(row))
@@ -197,7 +204,7 @@ def _hooks(evidence: Evidence) -> Told:
 
 
 def _ledger(evidence: Evidence) -> Tokens:
-    return _sum(spent(evidence.rows).values())
+    return _sum(spent(evidence.counted).values())
 
 
 def _sum(parts: Iterable[Tokens]) -> Tokens:

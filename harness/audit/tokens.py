@@ -17,6 +17,7 @@ from harness.records import Usage
 from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
 
 NO_TOTAL = "calls whose provider states no total"
+UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
 COUNTS = (
     "input",
@@ -39,6 +40,8 @@ def token_partition(evidence: Evidence) -> Checked:
     for row in evidence.rows:
         usage = row.usage
         if usage is None:
+            if row.raw_usage:
+                found.weak[UNBELIEVED] += 1
             continue
         said = [*_wrong(usage)]
         if row.raw_usage:  # parsed only here: most rows of rehearsals have none

@@ -7,6 +7,7 @@ limit is kept. Not here: what a line looks like (journal.py), what a call costs
 (harness/prices/pricing.py).
 """
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
@@ -26,18 +27,23 @@ from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.counting import COUNTED, PAYING, WAITING, NotAllowed, Unwritten, listen
 from harness.ledger.events import responses
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
-from harness.ledger.observed import failed, last_event, outcome_of
+from harness.ledger.observed import failed, last_event, made_readable, outcome_of
 from harness.ledger.request import Request
-from harness.ledger.row import Scope, plain
-from harness.ledger.writing import REFUSED
+from harness.ledger.row import Billable, Scope, plain
 from harness.ledger.writing import ended as told
+from harness.ledger.writing import is_refusal
+from harness.plural import counted
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
 from harness.replicate import request_digest
 from harness.reply_cache import PaidReplies
 from harness.service import service_of
 from harness.spend import Allowance, Spend
-from harness.usage import usage_of_reply
+
+UNBELIEVED = (
+    "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
+    "counts as the most it can have been, and `podium audit` names it."
+)
 
 
 @dataclass(slots=True)
@@ -48,6 +54,8 @@ class TaskJournal:
     head: Head
     replies: PaidReplies | None = None
     """Where the replies of its samples are kept until its log has them; None: nowhere."""
+    unbelieved: Counter[str] = field(default_factory=Counter[str])
+    """By worker: replies with token counts that cannot be."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -60,7 +68,13 @@ class TaskJournal:
             return self._open
 
     def close(self) -> None:
-        """Write down what Inspect's hooks counted meanwhile, and close the file."""
+        """Write down what Inspect's hooks counted meanwhile, and close the file.
+
+        The user is told of workers whose counts cannot be, once of each.
+        """
+        for worker, times in sorted(self.unbelieved.items()):
+            sys.stderr.write(UNBELIEVED.format(counted(times, "call"), worker) + "\n")
+        self.unbelieved.clear()
         with self._lock:
             if self._open is None:
                 return
@@ -96,7 +110,12 @@ class Asked:
     """What the provider counted; None when it counted nothing."""
     usd: Decimal | None = None
     ended: Outcome | None = None
-    """As it was written down; None where nothing is, or nothing was dispatched."""
+    """As it is written down, where that is done; None while nothing was dispatched."""
+
+    @property
+    def billable(self) -> Billable | None:
+        """Say whether its last attempt is billed; None where nothing was dispatched."""
+        return told(1, asdict(self.ended), None).billable if self.ended else None
 
     @property
     def too_long(self) -> bool:
@@ -105,7 +124,7 @@ class Asked:
         Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
         that was cut there, for there was no more room, has tokens and is a reply.
         """
-        if self.output is None or self.output.stop_reason != "model_length":
+        if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
             return False
         return not (self.output.usage and self.output.usage.output_tokens)
 
@@ -117,25 +136,19 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
     cannot be written down. A request that was refused as too long is not billed.
     """
+    listen()
     asked = Asked()
     payment = _payment(request, spend) if spend else None
     token = PAYING.set(payment)
     try:
         with _written_down(request, asked, spend):
             yield asked
-        if asked.output and asked.usage is None:
-            asked.usage = usage_of_reply(asked.output)
-        if payment:
-            payment.reply(asked)
     except NotAllowed as stop:
         raise stop.__cause__ or SpendLimit(str(stop)) from None
-    except BaseException as error:
-        if payment:
-            payment.broken_off(asked, error)
-        raise
     finally:
         PAYING.reset(token)
         if payment:
+            payment.settle(asked)
             payment.allowance.release()
 
 
@@ -153,27 +166,22 @@ class Payment:
 
     def failed(self, status: int | None) -> None:
         """Count an attempt that failed and is to be made again, and give back what it held."""
-        self._lost(1 if status is None or status < REFUSED else 0)
+        self._lost(0 if is_refusal(status) else 1)
         self.allowance.release()
 
-    def reply(self, asked: Asked) -> None:
-        """Count the reply to a call; one that was refused as too long costs nothing."""
-        self._lost(0)
-        if asked.too_long:
-            asked.usd = Decimal(0)
-            return
-        cached = asked.ended is not None and asked.ended.cache == "read"
-        asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+    def settle(self, asked: Asked) -> None:
+        """Count a call, however it ended: who raised, and what becomes of its reply, is no matter.
 
-    def broken_off(self, asked: Asked, error: BaseException) -> None:
-        """Count a call without a reply of its own: one that went out may have been billed."""
-        if not self.allowance.in_flight:
+        One that got no answer may have been billed; one that was refused as too long costs nothing.
+        """
+        if asked.ended is None:
             return
-        ended = asked.ended or failed(error, last_event(self.span), 0.0)
-        billable = told(1, asdict(ended), None).billable
+        billable, cached = asked.billable, asked.ended.cache == "read"
         self._lost(1 if billable == "unknown" else 0)
-        if billable == "yes":
-            asked.usd = self.allowance.paid(ended.usage, self.service)
+        if billable == "yes" or cached:
+            asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+        elif billable == "no":
+            asked.usd = Decimal(0)
 
     def _lost(self, last: int) -> None:
         """Count what got no answer in the attempt in flight, tries of its client included."""
@@ -188,10 +196,9 @@ def _unanswered(event: ModelEvent | None) -> int:
         return 0
     ids = [one.model_dump() for one in event.request_ids or ()]
     statuses = [one["status"] or 0 for one in responses(ids, event.model)]
-    if event.error and statuses and statuses[-1] >= REFUSED:
+    if event.error and is_refusal(statuses[-1] if statuses else None):
         statuses.pop()
-    refused = sum(status >= REFUSED for status in statuses)
-    return max(0, (event.retries or 0) - refused)
+    return max(0, (event.retries or 0) - sum(map(is_refusal, statuses)))
 
 
 @dataclass(slots=True)
@@ -203,7 +210,6 @@ class InFlight:
     have to pay for.
     """
 
-    journal: Journal
     request: Request
     recorder: Recorder
     span: str | None
@@ -218,6 +224,11 @@ class InFlight:
             self.journal.again(self.dispatched(), round(self.took_s, 6))
             self.waits = False
         self.dispatched()
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal; OSError when it cannot be made. Who only asks for money makes none."""
+        return self.recorder.journal.journal()
 
     def dispatched(self) -> str:
         """Write the intent, once, and return the call's id; OSError when it cannot be written."""
@@ -240,32 +251,53 @@ class InFlight:
 @contextmanager
 def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
-    recorder = RECORDER.get()
-    if recorder is None:
-        yield
-        return
-    flight = InFlight(recorder.journal.journal(), request, recorder, current_span_id())
+    recorder, span = RECORDER.get(), current_span_id()
+    flight = InFlight(request, recorder, span) if recorder else None
     token = WAITING.set(flight)
     try:
         yield
     except Unwritten as error:
         raise error.__cause__ or OSError("the journal cannot be written") from None
     except BaseException as error:  # a cancelled call may be billed as well
-        event = last_event(flight.span)
-        if flight.call or event:
-            ended = failed(error, event, flight.took_s)
-            if flight.waits:  # the attempt that was to follow never went out
-                ended = replace(ended, event=None, refused=True)
-            asked.ended = ended
+        event = last_event(span)
+        if event or (flight and flight.call):
+            _end(asked, event, flight, error)
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
-                flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+                _write(asked, flight, spend)
         raise
     finally:
         WAITING.reset(token)
-    took, event = flight.took_s, last_event(flight.span)
-    ended = asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
-    asked.usage = ended.usage  # the event may have the provider's own, which says more
-    flight.journal.outcome(flight.dispatched(), _priced(ended, request, spend))
+    _end(asked, last_event(span), flight)
+    _write(asked, flight, spend)
+
+
+def _end(
+    asked: Asked,
+    event: ModelEvent | None,
+    flight: InFlight | None,
+    error: BaseException | None = None,
+) -> None:
+    """Set how a call has ended. Nothing that a provider can send keeps it from being known."""
+    took = flight.took_s if flight else 0.0
+    try:
+        made_readable(asked.output, event)
+        if error is None:
+            asked.ended = outcome_of(asked.output, event, took, refused=asked.too_long)
+        else:
+            asked.ended = failed(error, event, took)
+            if flight and flight.waits:  # the attempt that was to follow never went out
+                asked.ended = replace(asked.ended, event=None, refused=True)
+    except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
+        kind, uuid = type(error or odd).__name__, event.uuid if event else None
+        asked.ended = Outcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
+    asked.usage = asked.ended.usage
+
+
+def _write(asked: Asked, flight: InFlight | None, spend: Spend | None) -> None:
+    if flight and asked.ended:
+        flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
+        if asked.ended.unbelieved:
+            flight.recorder.journal.unbelieved[flight.request.role] += 1
 
 
 def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked:
@@ -286,7 +318,6 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked
 
 def _payment(request: Request, spend: Spend) -> Payment:
     """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    listen()
     price, service = spend.book.prices.get(request.price_ref), _service(request.model)
     most = None
     if request.is_bounded:

@@ -36,7 +36,8 @@ ALSO = {
     "http_status": "Status of the HTTP reply.",
     "stop": "Why the output ended, e.g. `stop` or `max_tokens`.",
     "cache": "The local cache: `none`, `read` (paid 0) or `write`.",
-    "billable": "`yes`, `no` or `unknown` (dispatched, and no reply came back).",
+    "billable": "`yes`, `no` or `unknown` (no reply came back, or one whose token counts "
+    "cannot be).",
     "usage_source": "Who counted the tokens; `missing`: nobody did.",
     "input_uncached": "Prompt tokens that were in no cache of the provider.",
     "cache_read": "Prompt tokens that the provider had cached.",

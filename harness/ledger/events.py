@@ -18,12 +18,14 @@ from typing import Literal, cast
 from harness.ledger.raw_log import Json
 from harness.ledger.row import Cache
 from harness.records import PODIUM, SECONDS, Usage
-from harness.usage import raw_usage, usage_from_json, with_raw
+from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 Phase = Literal["solve", "score"]
 
 IN_FLIGHT = "in flight when the run was stopped"
 """The error of a call that a killed run left behind: what was billed for it is unknown."""
+UNWRITTEN = "ended, and its outcome could not be written down"
+"""The error of a call that neither record has the end of, though its process went on."""
 ATTACHMENT = "attachment://"
 ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
 """Headers with the id of a request, in the order in which Inspect looks for them."""
@@ -55,7 +57,9 @@ class CallEvent:
     model: str
     served_model: str | None
     usage: Usage | None
-    """None when the provider reported none."""
+    """None when the provider reported none, or one that cannot be."""
+    counted: Usage | None
+    """As Inspect counted it: what is in Inspect's totals."""
     cache: Cache
     pending: bool
     """Begun and never ended: the run was stopped."""
@@ -118,7 +122,8 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
     choices = output.get("choices")
     model: str = event["model"]
     error = event.get("error")
-    raw = raw_usage((event.get("call") or NOTHING).get("response"), output.get("metadata"))
+    raw = _raw(event, output)
+    counted = usage_from_json(output.get("usage"))
     return CallEvent(
         event.get("uuid") or "",
         event.get("span_id"),
@@ -127,7 +132,8 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         event.get("role") or model,
         model,
         output.get("model") or None,
-        with_raw(usage_from_json(output.get("usage")), raw),
+        usage_of_event(counted, raw),
+        counted,
         event.get("cache") or "none",
         bool(event.get("pending")),
         attached(error, sample) if error else None,
@@ -141,6 +147,12 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         None if raw is None else dict(raw),
         sample.get("total_time"),
     )
+
+
+def _raw(event: Json, output: Json) -> Raw | None:
+    """Return the provider's own usage; what an error was answered with has none."""
+    call: Json = event.get("call") or NOTHING
+    return None if call.get("error") else raw_usage(call.get("response"), output.get("metadata"))
 
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:

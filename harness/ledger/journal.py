@@ -3,7 +3,7 @@
 One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended and handed
 to the system before the call goes out. Each line carries the digest of the line before it. A call
 with an `intent` and no `outcome` was in flight when its process died: nobody knows whether it was
-billed. Lines:
+billed. Whatever comes back, the outcome is written before anything is made of it. Lines:
 
     head     who writes: schema, task, suite, system, label, book, process
     intent   a call is about to be dispatched
@@ -112,6 +112,11 @@ class Outcome:
     usd: str | None = None
     """What it cost at the run's book, in plain notation, for the audit to recompute; None when that
     is unknown."""
+
+    @property
+    def unbelieved(self) -> bool:
+        """Whether a reply came with counts of tokens that cannot be."""
+        return self.usage is None and self.error is None and self.raw_usage is not None
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from harness.errors import UserError
-from harness.ledger.events import CallEvent, seconds_between
+from harness.ledger.events import IN_FLIGHT, UNWRITTEN, CallEvent, seconds_between
 from harness.ledger.gather import CallRecord, Gathered, gather
 from harness.ledger.logged import LogRecord, SampleRecord
 from harness.ledger.raw_log import Json
@@ -65,12 +65,16 @@ class Merged:
     """First lines of journals, by file name."""
     whole: frozenset[str]
     """uuids of samples that were graded at the first attempt: all their calls count."""
+    closed: frozenset[str]
+    """Names of journals whose process lived to close them."""
 
 
 def merged(gathered: Gathered) -> Merged:
     """Join what the files of a sitting say."""
     heads = {journal.name: journal.head for journal in gathered.journals}
-    found = Merged(gathered, [], {}, {}, [], [], _books(gathered), heads, _whole(gathered))
+    closed = frozenset(journal.name for journal in gathered.journals if journal.totals)
+    known = _books(gathered), heads, _whole(gathered), closed
+    found = Merged(gathered, [], {}, {}, [], [], *known)
     _list_events(found)
     claimed = _claims(found)
     found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
@@ -154,7 +158,7 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
     base = _base_of_call(found, call, record, seen)
     last = seen[-1].event if seen else None
     if not record.retries and len(seen) < 2 and not (last and tries_within(last)):
-        yield write(base, ended(1, record.outcome, last))  # nearly all calls
+        yield write(base, ended(1, record.outcome, last, _why(found, record)))  # nearly all calls
         return
     earlier = [one.event for one in (seen if record.tries.waited else seen[:-1])]
     number = 0
@@ -166,9 +170,14 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[LedgerRow
             yield write(base, replace(told, attempt=number))
     if record.tries.waited:  # what was to follow never went out
         return
-    for told in (*within(last, 0), ended(0, record.outcome, last)):
+    for told in (*within(last, 0), ended(0, record.outcome, last, _why(found, record))):
         number += 1
         yield write(base, replace(_since_retry(told, record), attempt=number))
+
+
+def _why(found: Merged, record: CallRecord) -> str:
+    """Return why the end of a call is unknown: a process that closed its journal was not ended."""
+    return UNWRITTEN if record.journal in found.closed else IN_FLIGHT
 
 
 def _since_retry(told: Told, record: CallRecord) -> Told:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import isfinite
 from typing import Any, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
@@ -18,10 +19,21 @@ from inspect_ai.model import ModelOutput
 
 from harness.ledger.events import responses
 from harness.ledger.journal import Outcome
+from harness.surrogates import made_storable, storable
 from harness.usage import raw_usage, usage_of_reply
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
 """Exceptions that only carry another one: the kind of failure is the other's."""
+
+NO_CHOICES = "NoChoices"
+"""The kind of failure of a call that was answered without a reply: nobody said anything."""
+
+DEEPEST = 4
+"""Levels of a provider's own usage that are kept; theirs have two."""
+PROSE = object()
+"""What may be words, and is left out."""
+_BIGGEST = 2**53
+"""Numbers beyond are kept as texts: readers of JSON do not agree on them."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
 """What a name in a provider's usage looks like, e.g. `default`; anything longer may be prose."""
@@ -56,6 +68,19 @@ def own_transcript() -> Generator[None]:
         _transcript.reset(token)
 
 
+def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
+    """Rewrite what a provider sent and no file can hold, before anybody reads it.
+
+    In place: the log gets the event from Inspect, and the caller has the output already.
+    """
+    made_storable(output)
+    if event is None:
+        return
+    made_storable(event.output)
+    if event.call is not None and event.call.response is not None:
+        event.call.response = made_storable(event.call.response)
+
+
 def outcome_of(
     output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
 ) -> Outcome:
@@ -63,16 +88,18 @@ def outcome_of(
     if output is None:  # who asked has no reply of its own, as with a judge
         output = event.output if event else None
     response = event.call.response if event and event.call else None
+    said = output if output and not output.empty else None
     return Outcome(
         event=event.uuid if event else None,
         usage=usage_of_reply(output, response) if output else None,
         cache=(event.cache if event else None) or "none",
         served_model=_plain(output.model) if output else None,
         request_id=_request_id(event, response),
-        stop=output.stop_reason if output else None,
+        stop=said.stop_reason if said else None,
+        error=NO_CHOICES if output and output.empty else None,
         refused=refused,
         latency_s=round(latency_s, 6),
-        output_sha256=_digest(output.completion) if output else None,
+        output_sha256=_digest(said.completion) if said else None,
         raw_usage=_numbers(raw_usage(response, output.metadata if output else None)),
     )
 
@@ -81,7 +108,8 @@ def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> 
     """Return the outcome of a call without a reply: its kind, and whether it was ever sent.
 
     A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
-    reply's usage. One that has no event was refused by us or cancelled while it waited to be sent.
+    reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
+    One that has no event was refused by us or cancelled while it waited to be sent.
     """
     kind, status = kind_and_status(error)
     if event and not event.error and not event.pending:
@@ -118,17 +146,26 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _numbers(usage: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] | None:
     """Return a provider's own usage, without anything in it that could be prose."""
     if usage is None:
         return None
-    kept: dict[str, Any] = {}
-    for name, value in usage.items():
-        if isinstance(value, Mapping):
-            kept[name] = _numbers(cast(Mapping[str, Any], value))
-        elif value is None or isinstance(value, int | float) or _plain(value):
-            kept[name] = value
-    return {name: value for name, value in kept.items() if _plain(name)}
+    kept = {name: _number(value, depth) for name, value in usage.items() if _plain(name)}
+    return {name: value for name, value in kept.items() if value is not PROSE}
+
+
+def _number(value: Any, depth: int) -> Any:
+    """Return a value of a provider's usage as every reader of JSON has it, or `PROSE`."""
+    if isinstance(value, Mapping):
+        below = cast(Mapping[str, Any], value)
+        return _numbers(below, depth + 1) if depth < DEEPEST else PROSE
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, int):
+        return value if abs(value) <= _BIGGEST else f"{value.bit_length()}-bit integer"
+    return _plain(value) or PROSE
 
 
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
@@ -136,7 +173,7 @@ def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) ->
     if event and event.request_ids:
         *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
         return _plain(last.get("id"))
-    said = response or {}
+    said: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
     found: object = said.get("id") or said.get("responseId")  # Google's name for it
     return _plain(found)
 
@@ -146,4 +183,4 @@ def _plain(value: object) -> str | None:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(storable(text).encode()).hexdigest()

@@ -11,12 +11,14 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from harness.records import Usage
+from harness.surrogates import made_storable
 
 Scope = Literal["inference", "scoring", "training", "serving"]
 """What a call was made for; spend is never added up across scopes without saying so."""
 
 Billable = Literal["yes", "no", "unknown"]
-"""`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off)."""
+"""`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off), or one
+whose token counts cannot be."""
 
 Cache = Literal["none", "read", "write"]
 """Inspect's local cache: a read is paid 0."""
@@ -155,6 +157,9 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON that has one form only: sorted keys, no spaces, UTF-8."""
+    """Return JSON that has one form only: sorted keys, no spaces, storable UTF-8."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return canonical(made_storable(value))

@@ -18,8 +18,8 @@ from harness.prices.pricing import Price, Service
 from harness.private import kind_of
 from harness.records import Usage
 
-REFUSED = 400
-"""HTTP statuses from here on say that a request was not served."""
+REFUSED = 300
+"""HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
 
 SOURCES: Mapping[str, UsageSource] = {
     "live": "provider",
@@ -121,7 +121,7 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[Told]:
     for number in range(tries):
         said = answered[number] if number < len(answered) else nothing
         status, id = said.get("status"), said.get("id")
-        refused = status if isinstance(status, int) and status >= REFUSED else None
+        refused = status if is_refusal(status) else None
         yield Told(
             attempt=attempt + number,
             event=None,
@@ -133,20 +133,23 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[Told]:
         )
 
 
-def ended(attempt: int, outcome: Json | None, event: CallEvent | None) -> Told:
-    """Return the last attempt of a journal's call."""
+def ended(
+    attempt: int, outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT
+) -> Told:
+    """Return the last attempt of a journal's call; `why` no record has its end, if none has."""
     if outcome is None:
         if event is None or event.pending:
-            return Told(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
+            return Told(attempt=attempt, event=event, billable="unknown", error=why)
         return of_event(event, attempt)
     usage = usage_of(outcome)
     cache: Cache = outcome.get("cache") or "none"
     status, error = outcome.get("http_status"), outcome.get("error")
     refused = bool(outcome.get("refused"))
+    doubtful = error is not None or outcome.get("raw_usage") is not None
     return Told(
         attempt=attempt,
         event=event,
-        billable="no" if refused else _billable(cache, usage, error, status),
+        billable="no" if refused else _billable(cache, usage, status, doubtful=doubtful),
         usage=usage,
         cache=cache,
         from_store=bool(outcome.get("from_store")),
@@ -158,8 +161,14 @@ def ended(attempt: int, outcome: Json | None, event: CallEvent | None) -> Told:
         stop=outcome.get("stop"),
         latency_s=outcome.get("latency_s"),
         output_sha256=outcome.get("output_sha256"),
-        raw_usage=outcome.get("raw_usage") or (event.raw_usage if event else None),
+        raw_usage=_raw(outcome, event),
     )
+
+
+def _raw(outcome: Json, event: CallEvent | None) -> Mapping[str, Any] | None:
+    """Return a provider's own usage, of the journal if that has it."""
+    written = outcome.get("raw_usage")
+    return event.raw_usage if written is None and event else written
 
 
 def of_event(event: CallEvent, attempt: int = 1) -> Told:
@@ -168,10 +177,13 @@ def of_event(event: CallEvent, attempt: int = 1) -> Told:
         return Told(attempt=attempt, event=event, billable="unknown", error=IN_FLIGHT)
     usage = event.usage
     status = status_of(event)
+    doubtful = bool(event.error) or event.raw_usage is not None
     return Told(
         attempt=attempt,
         event=event,
-        billable="no" if event.refused else _billable(event.cache, usage, event.error, status),
+        billable="no"
+        if event.refused
+        else _billable(event.cache, usage, status, doubtful=doubtful),
         usage=usage,
         cache=event.cache,
         started=event.started,
@@ -185,23 +197,29 @@ def of_event(event: CallEvent, attempt: int = 1) -> Told:
     )
 
 
-def _billable(cache: Cache, usage: Usage | None, error: str | None, status: int | None) -> Billable:
+def _billable(cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool) -> Billable:
+    """A reply is billed; doubtful without usage are a failure, and counts that cannot be."""
     if cache == "read":
         return "no"
-    if usage is not None or error is None:
+    if usage is not None or not doubtful:
         return "yes"
     return _failed(status)
 
 
 def _failed(status: int | None) -> Billable:
     """A provider that answers with an error status bills nothing; silence says nothing."""
-    return "unknown" if status is None else "no"
+    return "no" if is_refusal(status) else "unknown"
+
+
+def is_refusal(status: object) -> bool:
+    """Say whether an HTTP status says that a request was not served; 200 may end in an error."""
+    return isinstance(status, int) and status >= REFUSED
 
 
 def status_of(event: CallEvent) -> int | None:
     """Return the HTTP status with which a provider refused; None when it did not."""
     status = event.request_ids[-1].get("status") if event.request_ids and event.error else None
-    return status if isinstance(status, int) and status >= REFUSED else None
+    return status if is_refusal(status) else None
 
 
 def request_id_of(event: CallEvent) -> str | None:
@@ -253,7 +271,7 @@ def write(base: Base, told: Told) -> LedgerRow:
         latency_s=told.latency_s,
         prompt_sha256=base.prompt_sha256,
         output_sha256=told.output_sha256,
-        raw_usage=canonical(told.raw_usage).decode() if told.raw_usage else None,
+        raw_usage=None if told.raw_usage is None else canonical(told.raw_usage).decode(),
         **_tokens(told.usage),
         **money(_attempted(base, told), base.price),
     )

@@ -181,8 +181,8 @@ def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
 def _output(usage: Usage, rates: Rates) -> Decimal | None:
     if rates.reasoning is None or not usage.output:
         return _part(usage.output, rates.output)
-    if usage.reasoning is None:
-        return None
+    if usage.reasoning is None or usage.reasoning > usage.output:
+        return None  # nobody knows how much of it was thought; never less than nothing
     thought = _part(usage.reasoning, rates.reasoning)
     return known_sum((_part(usage.output - usage.reasoning, rates.output), thought))
 

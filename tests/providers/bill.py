@@ -36,6 +36,8 @@ class Line:
     streamed: bool
     key: str
     """The API key that was used: a test word."""
+    prompt: str = ""
+    """All of the request's texts."""
 
 
 @dataclass(slots=True)

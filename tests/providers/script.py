@@ -5,16 +5,19 @@ An `Act` is one request's fate. What it took (`usage`) goes on the bill; what th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from harness.records import Usage
 
 ANSWER = "ANSWER: 7"
 
-Ending = Literal["whole", "stalled", "cut", "dropped"]
+Ending = Literal["whole", "stalled", "cut", "dropped", "dripped"]
 """`stalled`: nothing is sent until the client leaves. `cut`: headers and half of the body.
-`dropped`: the connection is closed before a single byte is sent."""
+`dropped`: the connection is closed before a single byte is sent. `dripped`: a few bytes at a time.
+"""
+
+Change = Callable[[dict[str, Any]], object]
 
 Tell = Callable[[Usage], Usage | None]
 """From what a request took to what its reply says it took; None: the reply has no usage."""
@@ -44,6 +47,12 @@ class Act:
     """Model that answers; None: the one that was asked for."""
     request_id: str | None = None
     """Given twice, two requests look like one; None: one of its own."""
+    change: Change | None = None
+    """What becomes of the reply's JSON before it is sent."""
+    content: bytes | None = None
+    """Sent in place of the reply, as it is."""
+    headers: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    """Sent beside the others or in their place; None: not sent."""
     gateway: str | None = None
     """Header in which a gateway adds an id of its own, `gw-1` and so on."""
     billed: bool | None = None
@@ -55,8 +64,10 @@ class Act:
         return self.status == 200 if self.billed is None else self.billed
 
 
-Script = Sequence[Act] | Mapping[str, Sequence[Act]]
-"""Acts in order of arrival; or by the model asked for, `*` for all others. Then plain answers."""
+Script = Sequence[Act] | Mapping[str, Sequence[Act]] | Callable[[], Act]
+"""Acts in order of arrival; or by the model asked for, `*` for all others; or by a text that the
+prompt holds, a question say, after the model: `MODEL: TEXT`. Then plain answers. Or whatever a
+function says when a request comes in."""
 
 
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
@@ -119,10 +130,18 @@ class Fates:
     """Deals out a script, request by request."""
 
     def __init__(self, script: Script) -> None:
-        by_model = script if isinstance(script, Mapping) else {"*": script}
+        self._said = script if callable(script) else None
+        listed = () if callable(script) else script
+        by_model = listed if isinstance(listed, Mapping) else {"*": listed}
         self._left = {model: list(acts) for model, acts in by_model.items()}
 
-    def next(self, model: str) -> Act:
+    def next(self, model: str, prompt: str = "") -> Act:
         """Return what happens to the next request for a model."""
+        if self._said:
+            return self._said()
         acts = self._left.get(model, self._left.get("*", []))
+        begun = f"{model}: "
+        for name, found in self._left.items():
+            if name.startswith(begun) and name.removeprefix(begun) in prompt:
+                acts = found
         return acts.pop(0) if acts else Act()

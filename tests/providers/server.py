@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from harness.records import Usage
 from providers.anthropic_dialect import MESSAGES
 from providers.bill import Bill, Line
-from providers.dialect import Asked, Dialect, Said, server_sent
+from providers.dialect import Asked, Dialect, Json, Said, server_sent
 from providers.google_dialect import GENERATE_CONTENT
 from providers.openai_dialects import CHAT, RESPONSES
 from providers.script import Act, Fates, Script
@@ -103,7 +103,7 @@ class _Desk:
     def route(self, path: str, dialect: Dialect) -> Route:
         async def answer(request: Request) -> Response:
             asked = dialect.asked(await request.json(), request.path_params)
-            act = self.fates.next(asked.model)
+            act = self.fates.next(asked.model, asked.prompt)
             line = self.entry(dialect, asked, act, _key(request))
             self.bill.lines.append(line)
             await asyncio.sleep(act.wait_s)
@@ -132,6 +132,7 @@ class _Desk:
             service=asked.service,
             streamed=asked.streamed,
             key=key,
+            prompt=asked.prompt,
         )
 
 
@@ -153,16 +154,27 @@ def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
     if act.status != 200:
         if act.retry_after is not None:
             headers["retry-after"] = str(act.retry_after)
-        return _sent(json.dumps(dialect.error(act.status)).encode(), act, headers)
+        return _sent(_written(dialect.error(act.status), act), act, headers)
     said = Said(line.response_id, line.served, act.text, act.tell(line.usage))
     if asked.streamed:
         headers["content-type"] = "text/event-stream"
         return _sent(server_sent(dialect.events(said), dialect.ends_with_done), act, headers)
-    return _sent(json.dumps(dialect.body(said)).encode(), act, headers)
+    return _sent(_written(dialect.body(said), act), act, headers)
+
+
+def _written(body: Json, act: Act) -> bytes:
+    """Return the bytes of a body; JSON as Python writes it has an escape for half a character."""
+    if act.content is not None:
+        return act.content
+    found = json.loads(json.dumps(body))
+    return json.dumps(act.change(found) if act.change else found).encode()
 
 
 def _sent(content: bytes, act: Act, headers: dict[str, str]) -> Response:
-    headers = {"content-type": "application/json", **headers}
+    wanted = {"content-type": "application/json", **headers, **act.headers}
+    headers = {name: value for name, value in wanted.items() if value is not None}
+    if act.ending == "dripped":
+        return StreamingResponse(_drops(content), act.status, headers)
     if act.ending != "cut":
         return Response(content, act.status, headers)
 
@@ -172,6 +184,13 @@ def _sent(content: bytes, act: Act, headers: dict[str, str]) -> Response:
 
     headers["content-length"] = str(len(content))
     return StreamingResponse(half(), act.status, headers)
+
+
+async def _drops(content: bytes, drops: int = 10) -> AsyncIterator[bytes]:
+    size = len(content) // drops + 1
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
+        await asyncio.sleep(0.02)
 
 
 async def _until_left(request: Request, at_most_s: float) -> None:
