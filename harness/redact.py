@@ -26,13 +26,13 @@ from harness.integrity.inventory import read_entry
 from harness.integrity.manifest import FILE, SIGNATURE
 from harness.logs import find_logs
 from harness.private import kind_of, publishable
-from harness.records import PODIUM
+from harness.records import PODIUM, SECONDS
 
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
 
 FACTS = ("kind", "topic")
-SHAPE = ("depth", "steps", "stopped")
+SHAPE = ("depth", "steps", "stopped", SECONDS)
 """Of what a sample's answer was made of; what systems note of themselves may quote, and goes."""
 SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")
 """Answers that may stay: a letter, a number."""
@@ -215,7 +215,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(shape, Mapping):
         work = cast(Mapping[str, Any], shape)
         plan = work.get("plan")
-        kept[PODIUM] = {key: work.get(key) for key in SHAPE} | {
+        kept[PODIUM] = {key: work[key] for key in SHAPE if key in work} | {
             "plan": digest(str(plan)) if plan else None
         }
     return kept

@@ -193,7 +193,7 @@ def test_a_raised_limit_asks_only_what_was_stopped(tmp_path: Path) -> None:
     again = Counter(call.split()[1] for call in calls(log_dir))
     again.subtract(asked)
     left = {name: steps - 2 for name, steps in plans.items() if name not in short}
-    assert +again == left  # what was paid for is read back
+    assert +again == left, "what was paid for is not asked again"
     (newest,) = newest_logs([log_dir])
     assert len(read_eval_log(str(newest)).samples or []) == 12
 

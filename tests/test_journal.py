@@ -16,7 +16,6 @@ from toy import PRICES, calls, toy_pool, toy_run
 
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
-from harness.ledger.billing import TEMPLATE
 from harness.ledger.journal import (
     FOLDER,
     OLDER,
@@ -45,6 +44,8 @@ BOOK = Book(
 """A dollar for a token that goes in, two for one that comes out: 13 for an answer."""
 
 ANSWER = Decimal(7 + 2 * 3)
+BOUND = Decimal(10 + TEMPLATE + 2 * 100)
+"""The most that a call of ten bytes and 100 tokens at most can cost."""
 
 
 def intent(**changes: object) -> Intent:
@@ -101,7 +102,7 @@ def test_what_was_spent_is_counted_from_journals(tmp_path: Path) -> None:
 
 def test_a_call_in_flight_at_kill_9_counts_as_the_most_it_can_have_cost(tmp_path: Path) -> None:
     open_journal(tmp_path, HEAD).intent(intent())
-    assert spent(tmp_path, BOOK) == 10 + TEMPLATE + 2 * 100
+    assert spent(tmp_path, BOOK) == BOUND
 
 
 def test_a_call_that_nothing_bounds_counts_as_the_dearest_of_its_price(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_an_attempt_that_ended_in_silence_counts_beside_the_one_after_it(tmp_pat
     journal.retry(call, 1, "AttemptTimeoutError", None)
     journal.again(call)
     journal.outcome(call, Outcome(event=None, usage=Usage(input=7, output=3)))
-    assert spent(tmp_path, BOOK) == (10 + TEMPLATE + 2 * 100) + ANSWER
+    assert spent(tmp_path, BOOK) == BOUND + ANSWER
 
 
 def test_an_attempt_that_was_announced_and_never_sent_counts_nothing(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_an_attempt_that_was_announced_and_never_sent_counts_nothing(tmp_path: P
     journal.retry(journal.intent(intent()), 1, "RateLimitError", 429)
     assert spent(tmp_path, BOOK) == 0
     edit_journal(tmp_path, lambda line: {**line, "schema": OLDER} if "schema" in line else line)
-    assert spent(tmp_path, BOOK) == 10 + TEMPLATE + 2 * 100, "an older journal does not say"
+    assert spent(tmp_path, BOOK) == BOUND, "an older journal does not say"
 
 
 def test_a_journaled_reply_without_a_price_is_not_counted_as_nothing(tmp_path: Path) -> None:

@@ -37,12 +37,12 @@ def test_a_call_that_never_ended_makes_what_was_paid_a_range(tmp_path: Path) -> 
     left.close()
     row = row_of(report(tmp_path).rows, "single:sage")
     assert row.usd_paid_low == CALL
-    assert row.usd_paid_high == CALL + Decimal("0.000110") / 4
+    assert row.usd_paid_high == CALL + Decimal("0.000622") / 4
     assert (row.usd_paid_per_query, row.n_unknown_billed) == (None, 1)
     text = (tmp_path / "report" / "table.md").read_text()
-    assert "0.0000160–0.0000435" in text
+    assert "0.0000160–0.000172" in text
     assert "calls that were sent and never ended: 1, billed or not is unknown" in text
-    assert "| 0.0000640–0.000174 |" in text
+    assert "| 0.0000640–0.000686 |" in text
 
 
 def test_what_nothing_bounds_has_no_upper_end(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from inspect_ai.util import current_span_id
 from harness.errors import SpendLimit
 from harness.ledger.billing import Attempted, upper_bound
 from harness.ledger.counting import COUNTED, PAYING, WAITING, NotAllowed, Unwritten, listen
+from harness.ledger.events import responses
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, made_readable, outcome_of
 from harness.ledger.request import Request
@@ -205,7 +206,8 @@ def _unanswered(event: ModelEvent | None) -> int:
     """Return the tries inside one event before its last that got no answer."""
     if event is None:
         return 0
-    statuses = [one.status or 0 for one in event.request_ids or ()]
+    ids = [one.model_dump() for one in event.request_ids or ()]
+    statuses = [one["status"] or 0 for one in responses(ids, event.model)]
     if event.error and is_refusal(statuses[-1] if statuses else None):
         statuses.pop()
     return max(0, (event.retries or 0) - sum(map(is_refusal, statuses)))
