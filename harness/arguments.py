@@ -215,17 +215,15 @@ def _budget_arguments(run: argparse.ArgumentParser) -> None:
         "--max-usd",
         type=dollars,
         metavar="USD",
-        help="stop before a call that, by the dearest call of that worker so far, could pass this; "
-        "calls in flight are waited for. It can be passed by as much as one call is dearer than "
-        "all before",
+        help="stop before a call that could pass this: each in flight holds back the most that it "
+        "can cost (prompt, max_tokens, dearest rates), and those in flight are waited for",
     )
     run.add_argument(
         "--max-usd-per-query",
         type=dollars,
         metavar="USD",
-        help="the same for each question: it is left unanswered before a call that, by the dearest "
-        "call of that worker in the run so far, could pass this, and the others go on. It can be "
-        "passed by as much as one call is dearer than all before",
+        help="the same for each question: it is left unanswered before a call that could pass "
+        "this, and the others go on",
     )
     run.add_argument(
         "--dry-run",

@@ -219,6 +219,8 @@ def _opened(path: Path) -> _File:
         _widen(file)
     except sqlite3.DatabaseError as error:
         file.close()
+        if any(word in str(error) for word in ("is full", "I/O error", "unable to open")):
+            raise OSError(errno.ENOSPC, str(error), str(path)) from error
         busy = "locked" in str(error) or "busy" in str(error)
         why = "another process has it open" if busy else "it is damaged: move it away"
         raise UserError(f"The replies in {path} cannot be read: {why}.") from None

@@ -64,12 +64,15 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
         with locked(request.log_dir), manifested(request.log_dir):
             mend(request.log_dir)
             experiment = open_experiment(request.log_dir, named)
-            with kept_until_logged(request.log_dir):
-                return _run(job, suites, asked.systems, experiment)
+            with kept_until_logged(request.log_dir) as replies:
+                outcome = _run(job, suites, asked.systems, experiment)
+                if outcome.finished:
+                    replies.clear()  # whatever a clock that was set makes of times
+                return outcome
 
 
 @contextmanager
-def kept_until_logged(log_dir: Path) -> Generator[None]:
+def kept_until_logged(log_dir: Path) -> Generator[PaidReplies]:
     """Let go of the replies of samples that are in their logs, before and after what is within.
 
     A judge's reply is in no log before a newer one is written, so what came since is kept.
@@ -78,11 +81,12 @@ def kept_until_logged(log_dir: Path) -> Generator[None]:
     if replies.path and replies.path.exists():
         replies.forget(logged_samples(log_dir))
     try:
-        yield
+        yield replies
     finally:
         with suppress(PodiumError, OSError):  # the next sitting tidies up as well
-            replies.forget(logged_samples(log_dir))
-            replies.close()
+            if replies.path and replies.path.exists():
+                replies.forget(logged_samples(log_dir))
+        replies.close()
 
 
 def _run(

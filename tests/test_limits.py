@@ -99,9 +99,7 @@ def test_a_training_whose_replies_lie_passes_its_limit_by_the_excess_in_flight(
 
 
 def test_a_training_whose_part_is_less_than_a_call_can_cost_is_refused(tmp_path: Path) -> None:
-    said = (
-        r"One call of 'olive' can cost \$0.5503, more than the \$0.5000 that each of 10 processes"
-    )
+    said = r"'olive' can cost \$0.5503, more than the \$0.5000 that each of 10 processes may"
     with pytest.raises(UserError, match=said):
         trained(tmp_path, ramp(), FIVE, processes=10)
 

@@ -92,7 +92,7 @@ class Watch:
 
 
 @given(st.lists(calls(), max_size=25), st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_limit_is_passed_and_whatever_fits_is_asked(drawn: list[Drawn], limit: int) -> None:
     watch = Watch(Spend(DOLLARS, Decimal(limit)), per_call=True)
     watch.run(drawn)
@@ -101,7 +101,7 @@ def test_no_limit_is_passed_and_whatever_fits_is_asked(drawn: list[Drawn], limit
 
 
 @given(st.lists(calls(), max_size=25), st.integers(1, 40), st.integers(1, 15))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_neither_a_runs_limit_nor_a_questions_is_passed(
     drawn: list[Drawn], limit: int, each: int
 ) -> None:
@@ -114,7 +114,7 @@ def test_neither_a_runs_limit_nor_a_questions_is_passed(
 
 
 @given(st.lists(calls(honest=False), max_size=25), st.integers(1, 40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_replies_above_their_bounds_cost_no_more_than_their_own_excess(
     drawn: list[Drawn], limit: int
 ) -> None:

@@ -135,6 +135,7 @@ async def asking(request: Request, spend: Spend | None) -> AsyncGenerator[Asked]
     Raises `SpendLimit` before a call that may not be paid for any more, and OSError before one that
     cannot be written down. A request that was refused as too long is not billed.
     """
+    listen()
     asked = Asked()
     payment = _payment(request, spend) if spend else None
     token = PAYING.set(payment)
@@ -207,7 +208,6 @@ class InFlight:
     have to pay for.
     """
 
-    journal: Journal
     request: Request
     recorder: Recorder
     span: str | None
@@ -222,6 +222,11 @@ class InFlight:
             self.journal.again(self.dispatched(), round(self.took_s, 6))
             self.waits = False
         self.dispatched()
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal; OSError when it cannot be made. Who only asks for money makes none."""
+        return self.recorder.journal.journal()
 
     def dispatched(self) -> str:
         """Write the intent, once, and return the call's id; OSError when it cannot be written."""
@@ -245,7 +250,7 @@ class InFlight:
 def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Generator[None]:
     """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = RECORDER.get(), current_span_id()
-    flight = InFlight(recorder.journal.journal(), request, recorder, span) if recorder else None
+    flight = InFlight(request, recorder, span) if recorder else None
     token = WAITING.set(flight)
     try:
         yield
@@ -311,7 +316,6 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked
 
 def _payment(request: Request, spend: Spend) -> Payment:
     """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    listen()
     price, service = spend.book.prices.get(request.price_ref), _service(request.model)
     most = None
     if request.is_bounded:

@@ -116,11 +116,11 @@ class Counted:
 
 
 class LedgerHooks(Hooks):
-    """Pays and counts; on while a journal is open, and for a call that is paid for."""
+    """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
     def enabled(self) -> bool:
         """Say whether there is anything to do: other evals of the process are not slowed."""
-        return COUNTED.on or PAYING.get() is not None
+        return COUNTED.on or PAYING.get() is not None or WAITING.get() is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         """Count a finished call."""
