@@ -22,7 +22,7 @@ from harness.private import publishable, refuse_redacted
 from harness.recorded_pool import recorded_pool
 from harness.records import GRADER, PODIUM
 from harness.replicate import request_digest
-from harness.usage import usage_from
+from harness.usage import usage_of_reply
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ def _sample_rows(
         worker = event.role or event.model.rpartition("/")[2]
         if worker == GRADER:
             continue
-        if event.error is not None or event.pending:
+        if event.error is not None or event.pending or event.output.empty:
             summary.errors += 1
             continue
         digest = request_digest(event.input)
@@ -170,7 +170,7 @@ def _sample_rows(
 def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Row:
     if event.output.message.tool_calls:
         raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
-    usage = usage_from(event.output.usage)
+    usage = usage_of_reply(event.output, event.call.response if event.call else None)
     worker, digest, epoch, occurrence = key
     return Row(
         worker=worker,

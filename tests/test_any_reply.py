@@ -21,6 +21,8 @@ from providers import CLIENTS_WARN, Act, Server, serve, write_pool
 from providers.faults import CHAT, DIALECTS, MESSAGES, RESPONSES, TOOK
 
 from harness.audit.tokens import UNBELIEVED
+from harness.cassette import read_cassette
+from harness.cli import main
 from harness.errors import PodiumError
 from harness.ledger.asking import recording_calls
 from harness.ledger.chain import read_chain
@@ -214,15 +216,15 @@ def test_counts_that_cannot_be_never_lower_the_meter(count: int, sender: Sender)
 def test_replies_that_cannot_be_used_are_held_against_the_limit(tmp_path: Path) -> None:
     nothing = Act(usage=Usage(90, 60), change=lambda body: {**body, "output": [], "choices": []})
 
-    def pool(server: Server) -> str:
-        path = Path(write_pool(tmp_path, server, ONE_TRY))
-        chat = path.read_text().replace(
-            'api_key = "test-olive"', 'api_key = "k", responses_api = false'
-        )
-        path.write_text(chat)
-        return str(path)
-
-    left = run_pool(tmp_path, lambda: nothing, pool, "single:olive", 10, "--max-usd", "0.0005")
+    left = run_pool(
+        tmp_path,
+        lambda: nothing,
+        lambda server: chat_pool(tmp_path, server),
+        "single:olive",
+        10,
+        "--max-usd",
+        "0.0005",
+    )
     assert 1 <= len(left.bill.lines) == len(left.rows) <= 3
     assert {(row.error, row.billable) for row in left.rows} == {("NoChoices", "yes")}
     assert usage(left.rows).output == left.bill.usage().output
@@ -241,3 +243,26 @@ def test_impossible_counts_are_unknown_and_told_once_for_each_worker(
     assert left.reasons("I1") == {UNBELIEVED: 4}
     said = "".join(capfd.readouterr()).replace("\n", " ")
     assert said.count("4 calls of olive came back with token counts that cannot be") == 1
+
+
+def test_a_cassette_has_neither_what_was_no_reply_nor_counts_that_cannot_be(tmp_path: Path) -> None:
+    nothing = Act(change=lambda body: {**body, "choices": []})
+    below_nothing = Act(tell=lambda took: replace(took, output=-30))
+    left = run_pool(
+        tmp_path,
+        [nothing, below_nothing, Act()],
+        lambda server: chat_pool(tmp_path, server),
+        "single:olive",
+        limit=3,
+    )
+    assert main(["record", str(left.folder), "--out", str(tmp_path / "tape.jsonl")]) == 0
+    rows = read_cassette(tmp_path / "tape.jsonl").rows.values()
+    assert sorted(row.usage is None for row in rows) == [False, True]
+
+
+def chat_pool(folder: Path, server: Server) -> str:
+    """Write a pool whose `olive` speaks chat completions."""
+    path = Path(write_pool(folder, server, ONE_TRY))
+    key = 'api_key = "test-olive"'
+    path.write_text(path.read_text().replace(key, f"{key}, responses_api = false"))
+    return str(path)
