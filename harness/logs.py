@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.boxes import BoxFacts
 from harness.errors import UserError
+from harness.ledger.raw_log import refuse_oversized
 from harness.pool_file import Label
 from harness.prices.pricing import Service
 from harness.records import PODIUM
@@ -166,6 +167,7 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
 
 
 def _read(path: Path, *, header_only: bool) -> EvalLog:
+    refuse_oversized(path, header_only=header_only)
     try:
         return read_eval_log(str(path), header_only=header_only)
     except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic

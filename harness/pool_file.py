@@ -7,7 +7,6 @@ are two workers. The file is user input, so every mistake is answered with its l
 
 import hashlib
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,6 +14,8 @@ from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError
+from harness.file_limits import SETTINGS, read_limited
+from harness.parsing import parse_toml
 from harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
@@ -177,11 +178,10 @@ def read_pool(name: str) -> PoolSpec:
     if not path.is_file():
         known = ", ".join(sorted(pool.stem for pool in POOLS.glob("*.toml")))
         raise UserError(f"There is no pool {name!r}; known pools: {known} (or give a .toml path).")
-    content = path.read_bytes()
+    content = read_limited(path, SETTINGS)
     try:
-        text = content.decode()
-        data = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        data = parse_toml(content)
+    except ValueError as error:
         raise UserError(f"Pool file {path} is not valid TOML: {error}.") from error
     data.setdefault("name", path.stem)
     for role in ROLES:
@@ -191,7 +191,7 @@ def read_pool(name: str) -> PoolSpec:
     try:
         spec = PoolSpec.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"Pool file {path}, {_first(error, text)}.") from error
+        raise UserError(f"Pool file {path}, {_first(error, content.decode())}.") from error
     return _with_paths(spec, path.resolve().parent)
 
 

@@ -22,6 +22,7 @@ from harness.errors import UserError
 from harness.integrity import merkle
 from harness.integrity.inventory import OWN, Entry, covered, file_digest, inventory
 from harness.ledger.row import canonical
+from harness.parsing import read_json
 
 FILE, SIGNATURE = OWN
 SCHEMA = "podium-manifest-1"
@@ -139,7 +140,7 @@ def manifested(log_dir: Path) -> Generator[None]:
 def read_manifest(path: Path) -> Manifest:
     """Return a manifest as it stands, true or not; UserError when it is none."""
     try:
-        data = json.loads(path.read_bytes())
+        data = read_json(path)
         for one in data["files"]:
             one["size"] = one.pop("bytes")
             one["samples"] = [tuple(reversed(line.split("  ", 1))) for line in one["samples"]]
@@ -150,7 +151,7 @@ def read_manifest(path: Path) -> Manifest:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{path} is no manifest (field {where}: {first['msg']}).") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
 
 

@@ -6,7 +6,6 @@ keeps the last digest and the count (harness/integrity/manifest.py).
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Literal, cast
 
 from harness.ledger.journal import BEGINNING
 from harness.ledger.row import canonical
+from harness.parsing import parse_json
 
 FaultKind = Literal["edited", "inserted", "deleted", "reordered", "truncated"]
 
@@ -120,7 +120,7 @@ def _link(line: bytes) -> Link:
 
 def _slow_link(line: bytes) -> Link:
     try:
-        found: object = json.loads(line)
+        found: object = parse_json(line)
     except ValueError:
         return Link(None, None)
     if not isinstance(found, dict):
