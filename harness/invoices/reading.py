@@ -7,7 +7,6 @@ sees them.
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -167,7 +166,7 @@ def _decodable(file: io.TextIOWrapper, path: Path) -> Iterator[str]:
 
 def _is_json(line: str) -> bool:
     try:
-        parse_json(line, Decimal)
+        parse_json(line, decimal_of)
     except ValueError:
         return False
     return True
