@@ -40,7 +40,7 @@ LINE = 512 * MIB
 MEMBER = 4 * GIB
 """A member of an archive: one question with all calls that were made for it."""
 SMALL = 64 * MIB
-"""So much may come out of a member, or of a whole archive sixteen times, at any ratio: texts that
+"""So much may come out of a member, or of a whole archive four times, at any ratio: texts that
 repeat themselves pack well, and this much harms nobody."""
 RATIO = 250
 """Above that a member or an archive may be so many times as large as its packed bytes."""
@@ -97,7 +97,7 @@ def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
     for info in infos:
         refuse_member(info)
     total = sum(info.file_size for info in infos)
-    if total > max(16 * SMALL, RATIO * size):
+    if total > max(4 * SMALL, RATIO * size):
         raise TooLarge(f"{amount(size)} would unpack to {amount(total)}")
 
 
@@ -235,7 +235,7 @@ class Limited(RawIOBase):
 
     def __init__(self, stream: Any, packed: int) -> None:
         """Wrap a stream that comes of `packed` bytes."""
-        self._stream, self._left = stream, max(16 * SMALL, RATIO * packed)
+        self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
 
     def readable(self) -> bool:
         """Say that it can be read."""

@@ -2,13 +2,14 @@
 
 `prepared(folder)` makes a real run and one valid file of every kind; `cases(...)` yields, for one
 seed, which file is replaced by what; `Fuzzer` runs the command that reads it, in a child process
-that is kept, with limits on memory and time. What it counts: tracebacks, exit codes other than 0,
-1 and 2, and cases that take a second of processor time more than the valid file does. Interpreter start and imports are outside the measured time: the
-child runs every command once, on valid files, before it counts.
+that is kept, with limits on memory and time. Counted are tracebacks, exit codes other than 0, 1 and
+2, and cases that take a second of processor time more than the valid file does: the child runs
+every command on it first, so interpreter start and imports are in no figure.
 """
 
 import contextlib
 import io
+import itertools
 import json
 import multiprocessing
 import os
@@ -44,6 +45,10 @@ BOOK = 'date = "2026-01-01"\nsource = "a test"\n[usd_per_mtok."rehearsal/abacus"
 CHECKPOINT = Path("conductor/released/adaptive")
 
 
+Found = tuple[float, object, str]
+"""Seconds, exit code or traceback, and what was said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A kind of file: where it lies, and the commands that read it."""
@@ -51,8 +56,7 @@ class Target:
     name: str
     path: str
     commands: tuple[str, ...]
-    """Arguments with `{d}` for the folder of all files and `{f}` for this one."""
-    suffix: str = ""
+    """Arguments with `{d}` for the folder of all files, `{f}` for this one, `{n}` for the case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,35 +133,66 @@ def _matrix() -> str:
 
 GRADE = "grade --suite aime25 --out {d}/verdicts-{n}.jsonl --problems"
 RUN = "run --dry-run --suite practice-integer --limit 2 --time-scale 0"
+READING_LOGS = (
+    "report {d}/run --out {d}/report-{n}",
+    "audit {d}/run",
+    "audit {d}/run --query practice-integer-eval-0001",
+    "record {f} --out {d}/tape-{n}.jsonl",
+    "redact {d}/run --out {d}/copies-{n}",
+    "reprice {d}/run --book {d}/book.toml",
+    "ledger export {d}/run --out {d}/export-{n} --format jsonl",
+    "regrade {d}/run --unscored",
+    "manifest verify {d}/run",
+)
 TARGETS = (
-    Target("pool", "pool.toml", ("workers --pool {f}", "doctor --pool {f}"), ".toml"),
-    Target("book", "book.toml", ("prices verify {f}", "prices list {f}", "prices diff {f} {f}",
-                                 "reprice {d}/run --book {f}"), ".toml"),
-    Target("config", "config.toml", ("train {f} --dry-run --out {d}/trained",), ".toml"),
-    Target("cassette", "tape.jsonl", ("doctor --pool {d}/tape.toml",
-                                      f"{RUN} --log-dir {{d}}/new --pool {{d}}/tape.toml")),
-    Target("recorded pool", "tape.toml", ("doctor --pool {f}", "workers --pool {f}"), ".toml"),
+    Target("pool", "pool.toml", ("workers --pool {f}", "doctor --pool {f}")),
+    Target(
+        "book",
+        "book.toml",
+        (
+            "prices verify {f}",
+            "prices list {f}",
+            "prices diff {f} {f}",
+            "reprice {d}/run --book {f}",
+        ),
+    ),
+    Target("config", "config.toml", ("train {f} --dry-run --out {d}/trained",)),
+    Target(
+        "cassette",
+        "tape.jsonl",
+        ("doctor --pool {d}/tape.toml", f"{RUN} --log-dir {{d}}/new --pool {{d}}/tape.toml"),
+    ),
+    Target("recorded pool", "tape.toml", ("doctor --pool {f}", "workers --pool {f}")),
     Target("replies", "replies.jsonl", (f"{GRADE} {{d}}/problems.jsonl --replies {{f}}",)),
     Target("problems", "problems.jsonl", (f"{GRADE} {{f}} --replies {{d}}/replies.jsonl",)),
     Target("problems csv", "problems.csv", (f"{GRADE} {{f}} --replies {{d}}/replies.jsonl",)),
-    *(Target(f"invoice {one}", f"invoice-{one}", ("audit {d}/run --invoice {f}",))
-      for one in FORMATS),
-    Target("experiment", "run/experiment.json", (f"{RUN} --log-dir {{d}}/run --pool {{d}}/pool.toml",
-                                                 "manifest verify {d}/run", "manifest write {d}/run")),
-    Target("manifest", "run/MANIFEST.json", ("manifest verify {d}/run", "manifest write {d}/run",
-                                             "audit {d}/run")),
-    Target("log", "run/*.eval", ("report {d}/run --out {d}/report-{n}", "audit {d}/run",
-                                 "audit {d}/run --query practice-integer-eval-0001", "record {f} --out {d}/tape-{n}.jsonl",
-                                 "redact {d}/run --out {d}/copies-{n}", "reprice {d}/run --book {d}/book.toml",
-                                 "ledger export {d}/run --out {d}/export-{n} --format jsonl",
-                                 "regrade {d}/run --unscored", "manifest verify {d}/run")),
-    Target("journal", "run/ledger/*/*.jsonl", ("audit {d}/run", "report {d}/run --out {d}/report-{n}",
-                                            "manifest verify {d}/run",
-                                            "ledger export {d}/run --out {d}/export-{n} --format csv")),
-    Target("checkpoint", "checkpoint/podium.json", (f"{RUN} --system conductor@{{d}}/checkpoint"
-                                                    " --log-dir {d}/new",)),
+    *(
+        Target(f"invoice {one}", f"invoice-{one}", ("audit {d}/run --invoice {f}",))
+        for one in FORMATS
+    ),
+    Target(
+        "experiment",
+        "run/experiment.json",
+        (
+            f"{RUN} --log-dir {{d}}/run --pool {{d}}/pool.toml",
+            "manifest verify {d}/run",
+            "manifest write {d}/run",
+        ),
+    ),
+    Target(
+        "manifest",
+        "run/MANIFEST.json",
+        ("manifest verify {d}/run", "manifest write {d}/run", "audit {d}/run"),
+    ),
+    Target("log", "run/*.eval", READING_LOGS),
+    Target("journal", "run/ledger/*/*.jsonl", (*READING_LOGS[:3], *READING_LOGS[4:])),
+    Target(
+        "checkpoint",
+        "checkpoint/podium.json",
+        (f"{RUN} --system conductor@{{d}}/checkpoint --log-dir {{d}}/new",),
+    ),
     Target("verdicts", "matrix.csv", ("route routerbench:{f} --split folds:2",)),
-)  # fmt: skip
+)
 
 
 def _deep(opening: str, closing: str, inside: str = "1") -> bytes:
@@ -179,6 +214,7 @@ def _bomb(_: bytes, at: random.Random) -> bytes:
 
 Content = Callable[[bytes, random.Random], bytes]
 CONTENTS: dict[str, Content] = {
+    "valid": lambda valid, at: valid,
     "empty": lambda valid, at: b"",
     "NUL": lambda valid, at: b"\0" * 64,
     "NUL inside": lambda valid, at: valid[: len(valid) // 2] + b"\0" + valid[len(valid) // 2 :],
@@ -306,7 +342,7 @@ _SPECIAL: dict[str, Callable[[Path], object]] = {
 }
 
 
-def carried_out(folder: Path, case: Case, number: int) -> tuple[float, object, str]:
+def carried_out(folder: Path, case: Case, number: int) -> Found:
     """Return seconds, exit code (or the traceback's last line) and what was said, of one case."""
     path = next(iter(sorted(folder.glob(case.target.path))))
     kept = folder.parent / "kept"
@@ -351,26 +387,24 @@ def _restored(
 
 
 def child(folder: Path, pipe: Connection) -> None:
-    """Carry out cases until None comes; a warm-up on valid files first, which is not counted."""
+    """Carry out cases until None comes; send what the valid file came to, then what the case did.
+
+    A command that comes for the first time is carried out on valid files, and again where that
+    took long: what it imports is not counted.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    valid = {one.name: one for one in TARGETS}
-    for target in valid.values():
-        for command in target.commands:
-            found = next(iter(sorted(folder.glob(target.path))), None)
-            if found is None:
-                raise AssertionError(f"no {target.path}")
-            case = Case(target, "valid", command, 0)
-            CONTENTS["valid"] = lambda valid, at: valid
-            carried_out(folder, case, 0)  # what it imports is not counted
-            seconds, code, said = carried_out(folder, case, 0)
-            pipe.send(("valid", command, seconds, code, said))
-    del CONTENTS["valid"]
-    pipe.send(None)
-    number = 0
-    while (case := pipe.recv()) is not None:
-        number += 1
-        pipe.send(carried_out(folder, case, number))
+    usual: dict[str, Found] = {}
+    for number in itertools.count(1):
+        case: Case | None = pipe.recv()
+        if case is None:
+            return
+        if case.command not in usual:
+            valid = Case(case.target, "valid", case.command, 0)
+            usual[case.command] = carried_out(folder, valid, 0)
+            if usual[case.command][0] > SECOND / 2:
+                usual[case.command] = carried_out(folder, valid, 0)
+        pipe.send((usual[case.command], carried_out(folder, case, number)))
 
 
 @dataclass(slots=True)
@@ -378,25 +412,23 @@ class Fuzzer:
     """A child process that carries out cases; one that hangs is ended, and another one begins."""
 
     folder: Path
-    valid: list[tuple[str, str, float, object, str]] = field(default_factory=list[Any])
     _child: Any = None
     _pipe: Any = None
 
-    def run(self, case: Case) -> tuple[float, object, str]:
-        """Return seconds, exit code or traceback, and what was said."""
+    def run(self, case: Case) -> tuple[Found, Found]:
+        """Return what the valid file came to, and what the case did."""
         if self._child is None:
             self._begin()
         self._pipe.send(case)
-        if not self._pipe.poll(LIMIT_S):
-            self._child.kill()
-            self._child.join()
-            self._child = None
-            return float(LIMIT_S), "hung", ""
         try:
-            return self._pipe.recv()
+            if self._pipe.poll(LIMIT_S):
+                return self._pipe.recv()
         except EOFError:
-            self._child = None
-            return 0.0, "died", ""
+            pass
+        self._child.kill()
+        self._child.join()
+        self._child = None
+        return (0.0, 0, ""), (float(LIMIT_S), "hung", "")
 
     def _begin(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -406,8 +438,6 @@ class Fuzzer:
         self._child = context.Process(target=child, args=(self.folder, other), daemon=True)
         self._child.start()
         other.close()
-        while (said := self._pipe.recv()) is not None:
-            self.valid.append(said)
 
     def end(self) -> None:
         """End the child."""
@@ -422,36 +452,29 @@ def fuzz(folder: Path, wanted: Iterator[Case], say: Callable[[str], object] = st
     tally, fuzzer = Tally(), Fuzzer(folder)
     try:
         for case in wanted:
-            found = fuzzer.run(case)
-            usual = max(one[2] for one in fuzzer.valid if one[1] == case.command)
-            _note(tally, case, found, say, usual)
+            valid, found = fuzzer.run(case)
+            if valid[1] not in (0, 1):
+                tally.wrong_codes.append(f"valid: {case.command}: {valid[1]}: {valid[2][-300:]}")
+            for kind, said in _wrong(case, valid, found):
+                getattr(tally, kind).append(said)
+                say(said)
+            tally.inputs += 1
+            code = str(found[1])[:4]
+            tally.codes[code] = tally.codes.get(code, 0) + 1
     finally:
         fuzzer.end()
-    for _, command, _, code, said in fuzzer.valid:
-        if code not in (0, 1):
-            tally.wrong_codes.append(f"valid: {command}: {code}: {said[-300:]}")
     return tally
 
 
-def _note(
-    tally: Tally,
-    case: Case,
-    found: tuple[float, object, str],
-    say: Callable[[str], object],
-    usual: float,
-) -> None:
+def _wrong(case: Case, valid: Found, found: Found) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with what a case came to, by the tally that counts it."""
     seconds, code, said = found
     what = f"{case.target.name} <- {case.content}: {case.command} (seed {case.seed})"
-    tally.inputs += 1
-    tally.codes[str(code)[:4]] = tally.codes.get(str(code)[:4], 0) + 1
     if isinstance(code, str) and code.startswith("Traceback"):
-        tally.tracebacks.append(f"{what}\n{code[-1500:]}")
-        say(f"{what}\n{code[-1500:]}")
+        yield "tracebacks", f"{what}\n{code[-1500:]}"
     elif code not in (0, 1, 2):
-        tally.wrong_codes.append(f"{what}: {code}")
-        say(f"{what}: {code}")
-    if seconds > SECOND + usual:
-        tally.slow.append(f"{seconds:.1f} s: {what}: {said[-200:]}")
-        say(tally.slow[-1])
+        yield "wrong_codes", f"{what}: {code}"
+    if seconds > SECOND + valid[0]:
+        yield "slow", f"{seconds:.1f} s: {what}: {said[-200:]}"
     if code == 2 and len(said.strip().splitlines()) > 1:
-        tally.many_lines.append(f"{what}: {said}")
+        yield "many_lines", f"{what}: {said}"

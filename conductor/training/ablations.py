@@ -91,12 +91,12 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         found = AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
         raise UserError(f"There is no file of ablations {path}.") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as TOML: {error}.") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{path}: {where}: {first['msg'].lower()}.") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read as TOML: {error}.") from error
     rows = {name: _ablation(name, one, found, path) for name, one in found.ablations.items()}
     if found.reference not in rows or rows[found.reference].not_run:
         raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")

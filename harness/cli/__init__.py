@@ -32,6 +32,7 @@ from harness.cli import (
     training,
 )
 from harness.errors import PodiumError
+from harness.escape import Parser, say
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,22 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return args.command(args)
     except PodiumError as error:
-        print(f"podium: {error}", file=sys.stderr)
+        say(f"podium: {error}", file=sys.stderr)
         return 2
     except OSError as error:
         if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"podium: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        say(f"podium: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
+        say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
         return 130
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; its help is the reference."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="podium",
         description="Does a small learned orchestrator beat what people use instead, at what cost?",
     )

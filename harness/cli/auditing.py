@@ -4,20 +4,22 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from harness.escape import say
+
 
 def audit_command(args: argparse.Namespace) -> int:
     """Check fourteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     if args.query is not None or args.system or args.epoch is not None:
-        print(_query(args))
+        say(_query(args))
         return 0
     from harness.audit import as_json, as_text, audit
 
     _refuse(args)
     bills = list(_bills(args))
     found = audit(args.dir, strict=args.strict, bills=[checked for checked, _ in bills])
-    print(as_text(found))
+    say(as_text(found))
     for _, text in bills:
-        print(f"\n{text}")
+        say(f"\n{text}")
     if args.json:
         args.json.write_bytes(as_json(found))
     return 0 if found.ok else 1

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.escape import say
+
 NAMED = 5
 """Files outside a manifest that are named."""
 ABSENT = (
@@ -27,9 +29,9 @@ def _write(args: argparse.Namespace) -> int:
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
     with locked(args.dir):
         made = write_manifest(args.dir)
-    print(f"{args.dir / 'MANIFEST.json'}: {len(made.files)} files")
-    print(_root(made.root))
-    print("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
+    say(f"{args.dir / 'MANIFEST.json'}: {len(made.files)} files")
+    say(_root(made.root))
+    say("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
     return 0
 
 
@@ -42,16 +44,16 @@ def _verify(args: argparse.Namespace) -> int:
     if any(one.kind == "absent" for one in found):
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
     for one in found:
-        print(one)
-    print(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
-    print(_root_of(args.dir, holds=not found))
+        say(one)
+    say(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
+    say(_root_of(args.dir, holds=not found))
     said, vouched = _authenticity(args)
-    print(f"Authenticity: {said}.")
+    say(f"Authenticity: {said}.")
     if args.shared:
-        print("Of a redacted log only the digests of its originals are checked, not its numbers.")
-    print("Not proved: " + ";\n  ".join(LIMITS) + ".")
+        say("Of a redacted log only the digests of its originals are checked, not its numbers.")
+    say("Not proved: " + ";\n  ".join(LIMITS) + ".")
     if outside := uncovered(args.dir):
-        print(f"  {_named(outside)}.")
+        say(f"  {_named(outside)}.")
     return 0 if vouched and not found else 1
 
 
@@ -107,12 +109,12 @@ def _sign(args: argparse.Namespace) -> int:
         raise UserError(f"There is no manifest in {args.dir}; `podium manifest write` makes one.")
     if found:
         raise UserError(f"{found[0]}: what does not hold is not signed; write the manifest first.")
-    print(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
+    say(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
     return 0
 
 
 def _key(args: argparse.Namespace) -> int:
     from harness.integrity.signing import make_key
 
-    print(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
+    say(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
     return 0

@@ -25,6 +25,11 @@ UNREADABLE = (
     *BROKEN,
 )
 """What a damaged archive makes fail: zipfile raises RuntimeError for one with a password."""
+UNFOUNDED = (
+    *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
+    RecursionError,
+)
+"""What reading fails with where a file says what no run writes: another type, a huge number."""
 Json = dict[str, Any]
 
 
@@ -76,7 +81,7 @@ def naming(path: Path) -> Generator[None]:
     """Turn what a malformed log makes fail into a UserError that names the file."""
     try:
         yield
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+    except UNFOUNDED as error:
         raise damaged(path, f"{type(error).__name__}: {error}") from error
 
 
