@@ -11,6 +11,8 @@ import re
 import sys
 from typing import IO
 
+from harness.api_keys import without_keys
+
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tab and newline
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of text
@@ -50,9 +52,12 @@ def cell(text: str) -> str:
 
 
 def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:
-    """Print texts as `print` does, each made visible; what a stream cannot encode is spelt out."""
+    """Print texts as `print` does, made visible and without keys.
+
+    What a stream cannot encode is spelt out.
+    """
     stream = file or sys.stdout
-    line = visible(" ".join(map(str, texts)) + end)
+    line = visible(without_keys(" ".join(map(str, texts)) + end))
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding))
     if flush:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from harness.api_keys import NAMED, note_keys
 from harness.errors import UserError
 from harness.file_limits import SETTINGS, read_limited
 from harness.parsing import parse_toml
@@ -69,6 +70,17 @@ class WorkerSpec(BaseModel):
     def _has_no_price_if_none_can_be_told(self) -> Self:
         if self.not_auditable and self.price:
             raise _Misplaced("a worker that is not_auditable has no price", ("price",))
+        return self
+
+    @model_validator(mode="after")
+    def _has_no_key_where_inspect_writes_it_down(self) -> Self:
+        for name in self.config.extra_headers or ():
+            if NAMED.search(name):
+                raise _Misplaced(
+                    f"{name} is a key, and Inspect writes config into every log: name it in "
+                    "args.default_headers, or set the provider's environment variable",
+                    ("config", "extra_headers"),
+                )
         return self
 
     @property
@@ -192,6 +204,8 @@ def read_pool(name: str) -> PoolSpec:
         spec = PoolSpec.model_validate(data)
     except ValidationError as error:
         raise UserError(f"Pool file {path}, {_first(error, content.decode())}.") from error
+    for slot in spec.slots:
+        note_keys(slot.name, {**slot.args, "config": slot.config.model_dump(exclude_none=True)})
     return _with_paths(spec, path.resolve().parent)
 
 

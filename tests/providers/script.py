@@ -40,6 +40,8 @@ class Act:
     stall_s: float = 30.0
     served: str | None = None
     """Model that answers; None: the one that was asked for."""
+    echoes: bool = False
+    """An error quotes the key that came with the request, in its body and in a header."""
     request_id: str | None = None
     """Given twice, two requests look like one; None: one of its own."""
     billed: bool | None = None

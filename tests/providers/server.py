@@ -150,7 +150,11 @@ def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
     if act.status != 200:
         if act.retry_after is not None:
             headers["retry-after"] = str(act.retry_after)
-        return _sent(json.dumps(dialect.error(act.status)).encode(), act, headers)
+        said = json.dumps(dialect.error(act.status))
+        if act.echoes:
+            headers[dialect.request_id_header] = headers["x-key"] = line.key
+            said = said.replace("scripted", f"Incorrect API key provided: {line.key}; scripted")
+        return _sent(said.encode(), act, headers)
     said = Said(line.response_id, line.served, act.text, act.tell(line.usage))
     if asked.streamed:
         headers["content-type"] = "text/event-stream"
