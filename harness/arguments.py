@@ -63,7 +63,7 @@ def new_command(commands: Any, name: str, function: Command) -> argparse.Argumen
     """Return the parser of a command that calls `function`, described by its docstring."""
     text = (function.__doc__ or "").splitlines()[0]
     made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    made.set_defaults(command=function)
+    made.set_defaults(command=function, command_name=name)
     return made
 
 
@@ -294,11 +294,25 @@ def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
     add("--limit", type=up_to(MOST), metavar="N", help="first N questions of each suite (all)")
     add("--pool", help="completions are workflows for these workers (completions are replies)")
     add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
+    add(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="holds what every request must send as `Authorization: Bearer`; needed beyond this "
+        "machine",
+    )
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name under which trainers reach it, beside its address; repeat",
+    )
     add("--port", type=int, default=0, help="port; 0 takes a free one and prints it (0)")
     add("--max-usd", type=dollars, help="ask no worker once this much is spent")
     add("--log-dir", type=Path, metavar="DIR", help="write down every call of a worker (nowhere)")
-    add("--timeout", type=finite, default=120.0, metavar="S", help="seconds per item (120)")
-    add("--max-masked", type=finite, default=0.3, help="largest share without a value (0.3)")
+    add("--timeout", type=float, default=120.0, metavar="S", help="seconds per item (120)")
+    add("--max-masked", type=float, default=0.3, help="largest share without a value (0.3)")
     add("--most", type=up_to(EPOCHS), metavar="N", help="items at once (cores; with --pool 64)")
     add(
         "--values",

@@ -80,6 +80,8 @@ def reward_command(args: argparse.Namespace) -> int:
         pool=args.pool,
         host=args.host,
         port=args.port,
+        allow_hosts=tuple(args.allow_host),
+        token_file=args.token_file,
         max_usd=args.max_usd,
         timeout_s=args.timeout,
         max_masked=args.max_masked,
