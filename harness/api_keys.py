@@ -120,7 +120,7 @@ class Cleaner:
         return value
 
     def _attributes(self, found: Any) -> None:
-        for name, value in list(vars(found).items()):
+        for name, value in list(cast("dict[str, Any]", vars(found)).items()):
             held = getattr(
                 value, "_content", None
             )  # of an HTTP response, which Google's errors keep

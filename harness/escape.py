@@ -9,7 +9,7 @@ JSON, Parquet) keep texts as they are: what reads them must not lose a character
 import argparse
 import re
 import sys
-from typing import IO
+from typing import IO, Any
 
 from harness.api_keys import without_keys
 
@@ -67,6 +67,6 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
 class Parser(argparse.ArgumentParser):
     """A parser whose messages, which quote what was typed or pasted, are made visible too."""
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             say(message, file=file or sys.stderr, end="")

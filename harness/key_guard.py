@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
-from inspect_ai.log._samples import _active_model_event  # what a provider notes of a failed call
+from inspect_ai.log._samples import (
+    _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
+)
 from inspect_ai.model import Model
 
 from harness.api_keys import Cleaner, known_keys, shown
@@ -14,7 +16,7 @@ def guard(model: Model) -> Model:
     """Let a model's provider raise and return nothing that quotes a key; returns the same model."""
     ask = model.api.generate
     if not getattr(ask, GUARDED, False):
-        model.api.generate = _guarded(ask)
+        cast(Any, model.api).generate = _guarded(ask)
         model.model_args = shown(model.model_args)  # which Inspect writes down; the client has them
     return model
 
@@ -35,9 +37,10 @@ def _guarded(ask: Generate) -> Generate:
             raise
         finally:
             _clean_event(cleaner)
-        for part in found if isinstance(found, tuple) else (found,):
+        parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+        for part in parts:
             cleaner.result(part)
-        return found
+        return cast(Any, found)
 
     setattr(generate, GUARDED, True)
     return generate

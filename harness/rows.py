@@ -64,7 +64,7 @@ def _as_text(file: io.BufferedReader) -> io.TextIOWrapper:
 
 
 def _csv(lines: io.TextIOWrapper) -> Generator[tuple[int, Row]]:
-    return dicts_of_csv(lines_of(lines))
+    yield from dicts_of_csv(lines_of(lines))
 
 
 def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, Row]]:

@@ -425,8 +425,9 @@ class Fuzzer:
                 return self._pipe.recv()
         except EOFError:
             pass
-        self._child.kill()
-        self._child.join()
+        if self._child is not None:
+            self._child.kill()
+            self._child.join()
         self._child = None
         return (0.0, 0, ""), (float(LIMIT_S), "hung", "")
 

@@ -31,8 +31,8 @@ def main(points: int) -> int:
                 print(f"  after {after_s:.2f} s: {said.strip().splitlines()[-1]}")
         ours += tracebacks
         shown = ", ".join(f"{count} with {code}" for code, count in sorted(codes.items()))
-        print(f"{Path(start[0]).name} {' '.join(start[1:])}: {points} breaks: {shown}; {tracebacks} "
-              f"tracebacks, {early} of Python's own start")  # fmt: skip
+        print(f"{Path(start[0]).name} {' '.join(start[1:])}: {points} breaks: {shown}")
+        print(f"  {tracebacks} tracebacks, {early} while Python itself started")
     return 1 if ours else 0
 
 
