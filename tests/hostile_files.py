@@ -34,7 +34,7 @@ from harness.ledger.merge import rows_of
 from harness.ledger.sitting_files import sittings_below
 
 MEMORY = 6 << 30
-LIMIT_S = 20
+LIMIT_S = 60
 SECOND = 1.0
 FORMATS = tuple(invoice_exports.EXPORTS)
 
