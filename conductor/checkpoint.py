@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from conductor.form import Form
 from harness.errors import UserError
+from harness.file_limits import SETTINGS, read_limited
 from harness.records import Question
 from harness.rewards.exams import Bare, asked_digest, whole_text
 
@@ -92,7 +93,7 @@ def read_about(folder: Path) -> About:
     """
     path = folder / FILE
     try:
-        about = _ABOUT.validate_json(path.read_bytes())
+        about = _ABOUT.validate_json(read_limited(path, SETTINGS))
     except FileNotFoundError:
         raise UserError(
             f"{folder} has no {FILE}, so nobody knows how its model is asked: name a checkpoint "

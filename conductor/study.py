@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from conductor.form import Form
 from harness.errors import UserError
+from harness.file_limits import DOCUMENT, read_limited
 from harness.learning.matrix import Asked, Matrix
 from harness.records import Question
 from harness.rewards.exams import question_digest
@@ -160,7 +161,7 @@ def read_study(folder: Path) -> About:
     """Return the study of a checkpoint; UserError when it has none or it is damaged."""
     path = folder / STUDY
     try:
-        return About.model_validate_json(path.read_bytes())
+        return About.model_validate_json(read_limited(path, DOCUMENT))
     except FileNotFoundError:
         raise UserError(
             f"{folder} has no {STUDY}: it is no conductor trained on recorded verdicts."

@@ -5,10 +5,19 @@ Nothing slow is imported here: `podium --help` reads this file on every call.
 
 import argparse
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from harness.parsing import decimal_of
+
+MOST = 1_000_000_000
+"""Of anything that is counted, and of dollars."""
+EPOCHS = 10_000
+SANDBOXES = 10_000
+SEED = 2**63 - 1
+"""The largest seed that every generator takes."""
+DIGITS = 30
 Command = Callable[[argparse.Namespace], int]
 """Runs one command and returns its exit code; the first line of its docstring is its help."""
 
@@ -16,11 +25,37 @@ Command = Callable[[argparse.Namespace], int]
 def dollars(text: str) -> Decimal:
     """Return a positive amount of US dollars."""
     try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount in US dollars") from None
-    if not value.is_finite() or value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive amount in US dollars")
+        value = decimal_of(text)
+    except ValueError:
+        said = f"{text[:40]!r} is not an amount in US dollars"
+        raise argparse.ArgumentTypeError(said) from None
+    if not 0 < value <= MOST:
+        said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
+        raise argparse.ArgumentTypeError(said)
+    return value
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """Return what reads a whole number no larger than `most`.
+
+    Numbers from there on are a slip of the hand, and lists as long as that fill any memory. What is
+    too small is refused by who knows why.
+    """
+
+    def whole(text: str) -> int:
+        if len(text) > DIGITS or abs(value := int(text)) > most:
+            said = f"{text[:40]!r} is too large: {most:,} is the most"
+            raise argparse.ArgumentTypeError(said)
+        return value
+
+    return whole
+
+
+def finite(text: str) -> float:
+    """Return a number from 0 up to a billion; NaN and infinity are none."""
+    value = float(text)
+    if not 0 <= value <= MOST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to {MOST:,}")
     return value
 
 
@@ -28,7 +63,7 @@ def new_command(commands: Any, name: str, function: Command) -> argparse.Argumen
     """Return the parser of a command that calls `function`, described by its docstring."""
     text = (function.__doc__ or "").splitlines()[0]
     made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    made.set_defaults(command=function)
+    made.set_defaults(command=function, command_name=name)
     return made
 
 
@@ -40,14 +75,17 @@ def box_arguments(graded: argparse.ArgumentParser) -> None:
         "(docker; subprocess for rehearsal workers)",
     )
     graded.add_argument(
-        "--max-sandboxes", type=int, metavar="N", help="programs that run at once (all cores)"
+        "--max-sandboxes",
+        type=up_to(SANDBOXES),
+        metavar="N",
+        help="programs that run at once (all cores)",
     )
 
 
 def demo_arguments(demo: argparse.ArgumentParser) -> None:
     """Add what `podium demo` takes."""
     demo.add_argument("--out", type=Path, default=Path("demo"), help="directory to write (demo)")
-    demo.add_argument("--limit", type=int, default=20, help="questions per suite")
+    demo.add_argument("--limit", type=up_to(MOST), default=20, help="questions per suite")
 
 
 def record_arguments(record: argparse.ArgumentParser) -> None:
@@ -186,11 +224,15 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
     )
     pool_arguments(run)
     run.add_argument("--log-dir", type=Path, required=True, help="an experiment: new, or to resume")
-    run.add_argument("--limit", type=int, help="first N questions (all)")
+    run.add_argument("--limit", type=up_to(MOST), help="first N questions (all)")
     run.add_argument(
-        "--epochs", type=int, help="times each question is asked (the suite's usual number)"
+        "--epochs",
+        type=up_to(EPOCHS),
+        help="times each question is asked (the suite's usual number)",
     )
-    run.add_argument("--seed", type=int, help="seed of random controls and rehearsal workers (0)")
+    run.add_argument(
+        "--seed", type=up_to(SEED), help="seed of random controls and rehearsal workers (0)"
+    )
     run.add_argument("--split", help="train, validation or eval (eval)")
     run.add_argument(
         "--prompt",
@@ -200,7 +242,7 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
     _budget_arguments(run)
     box_arguments(run)
     run.add_argument(
-        "--time-scale", type=float, help="rehearsal latency is slept times this (0.01)"
+        "--time-scale", type=finite, help="rehearsal latency is slept times this (0.01)"
     )
     run.add_argument(
         "--display",
@@ -247,15 +289,29 @@ def reward_arguments(rewarded: argparse.ArgumentParser) -> None:
     add = serve.add_argument
     add("--suite", action="append", required=True, help="suite name; repeat for several")
     add("--split", default="train", choices=("train", "validation"), help="(train)")
-    add("--limit", type=int, metavar="N", help="first N questions of each suite (all)")
+    add("--limit", type=up_to(MOST), metavar="N", help="first N questions of each suite (all)")
     add("--pool", help="completions are workflows for these workers (completions are replies)")
     add("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
+    add(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="holds what every request must send as `Authorization: Bearer`; needed beyond this "
+        "machine",
+    )
+    add(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name under which trainers reach it, beside its address; repeat",
+    )
     add("--port", type=int, default=0, help="port; 0 takes a free one and prints it (0)")
     add("--max-usd", type=dollars, help="ask no worker once this much is spent")
     add("--log-dir", type=Path, metavar="DIR", help="write down every call of a worker (nowhere)")
     add("--timeout", type=float, default=120.0, metavar="S", help="seconds per item (120)")
     add("--max-masked", type=float, default=0.3, help="largest share without a value (0.3)")
-    add("--most", type=int, metavar="N", help="items at once (cores; with --pool 64)")
+    add("--most", type=up_to(EPOCHS), metavar="N", help="items at once (cores; with --pool 64)")
     add(
         "--values",
         default="plain",

@@ -7,7 +7,6 @@ Not here: replaying (harness/recorded.py) and recording (harness/record.py).
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,8 @@ from inspect_ai.model import StopReason
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import CassetteMiss, UserError
+from harness.file_limits import DOCUMENT, read_limited
+from harness.parsing import parse_json
 from harness.replicate import Replicate
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
@@ -166,7 +167,7 @@ def write_cassette(path: Path, header: Header, rows: Iterable[Row]) -> None:
 @lru_cache(maxsize=8)
 def _read(name: str, path: Path, modified: int) -> Cassette:
     """Read a file once for all workers that share it; `modified` makes a changed file a new one."""
-    content = path.read_bytes()
+    content = read_limited(path, DOCUMENT)
     first, *rest = content.split(b"\n")
     try:
         header = Header.model_validate_json(first)
@@ -180,7 +181,7 @@ def _read(name: str, path: Path, modified: int) -> Cassette:
         if not line.strip():
             continue
         try:
-            row = Row.model_validate(json.loads(line))
+            row = Row.model_validate(parse_json(line))
         except (ValidationError, ValueError) as error:
             reason = f"{error}".splitlines()[0]
             raise UserError(f"Cassette {path}, line {number}, is damaged: {reason}.") from error

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from inspect_ai import Task
 from inspect_ai.solver import Solver
 
+from harness.api_keys import shown
 from harness.boxes import Boxes, OpenBox
 from harness.bridging.inspect_sandbox import sandbox_of
 from harness.declared import declared
@@ -172,9 +173,9 @@ class Facts:
 
 
 def _without_folders(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return model arguments without folders: a log tells nobody where its writer keeps files."""
+    """Return model arguments without folders and keys, which a log tells nobody."""
     named = {name: Path(value).name for name, value in args.items() if name == "cassette"}
-    return {**args, **named}
+    return shown({**args, **named})
 
 
 def _label_notes(manifest: Manifest, spec: PoolSpec) -> list[str]:

@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 
 from harness.atomic_write import replace_file
 from harness.errors import UserError
+from harness.file_limits import DOCUMENT, read_limited
 from harness.suite import OFFICIAL, Prompt
 
 FILE = "experiment.json"
@@ -231,7 +232,7 @@ def read_experiment(log_dir: Path) -> Experiment | None:
     if not path.is_file():
         return None
     try:
-        return _FILE.validate_json(path.read_bytes())
+        return _FILE.validate_json(read_limited(path, DOCUMENT))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

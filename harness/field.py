@@ -33,6 +33,8 @@ from harness.system import Group, Manifest
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))
 """What stands for several systems (harness/groups.py)."""
+MOST_TRIES, DIGITS = 10_000, 5
+"""Behind an `@` stands at most this: each of them is a call, for every question."""
 CONDUCTORS = ("conductor", "conductor-prompted")
 """Whose row controls are matched with, the first that is there."""
 
@@ -126,8 +128,10 @@ def _wrong_k(name: str, manifest: Manifest) -> str | None:
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
     if manifest.brings is not None:
         return None if k else f"{name!r}: behind the @ stands a checkpoint."
-    if not (k.isascii() and k.isdecimal()) or int(k) < 1 or str(int(k)) != k:
-        return f"{name!r}: behind the @ stands a whole number from 1 on, as in {plain}@3."
+    digits = k.isascii() and k.isdecimal() and not k.startswith("0")
+    if not digits or len(k) > DIGITS or int(k) > MOST_TRIES:
+        said = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
+        return f"{name[:60]!r}: behind the @ stands {said}"
     return None
 
 

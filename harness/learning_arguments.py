@@ -10,7 +10,7 @@ def run_arguments(run: argparse.ArgumentParser) -> None:
     arguments.run_arguments(run)
     run.add_argument(
         "--train-calls",
-        type=int,
+        type=arguments.up_to(arguments.MOST),
         metavar="N",
         help="worker calls that each system may spend on learning (40 per worker)",
     )

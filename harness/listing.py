@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
+from harness.api_keys import shown
 from harness.errors import UserError
 from harness.pool_file import PoolSpec, WorkerSpec
 from harness.prices import Book
@@ -102,7 +103,7 @@ def _price(slot: WorkerSpec, book: Book) -> str:
 
 
 def _settings(slot: WorkerSpec) -> str:
-    settings = {**slot.config.model_dump(exclude_none=True), **slot.args}
+    settings = shown({**slot.config.model_dump(exclude_none=True), **slot.args})
     return ", ".join(f"{key}={value}" for key, value in settings.items()) or "provider's defaults"
 
 

@@ -5,6 +5,7 @@ the log's metadata and is validated here, because a log comes in from outside. W
 is harness/ledger/.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.boxes import BoxFacts
 from harness.errors import UserError
+from harness.ledger.raw_log import refuse_oversized
 from harness.pool_file import Label
 from harness.prices.pricing import Service
 from harness.records import PODIUM
@@ -106,7 +108,7 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
             raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
         pattern = "**/*.eval" if recursive else "*.eval"
         for log in [path] if path.is_file() else sorted(path.glob(pattern)):
-            found.setdefault(log.resolve(), log)
+            found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
     if not found:
         places = ", ".join(str(path) for path in dirs)
         raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
@@ -166,6 +168,7 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
 
 
 def _read(path: Path, *, header_only: bool) -> EvalLog:
+    refuse_oversized(path, header_only=header_only)
     try:
         return read_eval_log(str(path), header_only=header_only)
     except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic

@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from harness.arguments import dollars
+from harness.arguments import EPOCHS, dollars, up_to
 
 
 def day(text: str) -> date:
@@ -73,7 +73,12 @@ def audit_arguments(audited: argparse.ArgumentParser) -> None:
     add("--box", help="with --regrade: sandbox for suites that run programs (they are left out)")
     add("--query", metavar="ID", help="show this question in full instead: an id, or SUITE/ID")
     add("--system", help="with --query: as this system answered it (all)")
-    add("--epoch", type=int, metavar="N", help="with --query: the Nth time it was asked (all)")
+    add(
+        "--epoch",
+        type=up_to(EPOCHS),
+        metavar="N",
+        help="with --query: the Nth time it was asked (all)",
+    )
     add("--json", type=Path, metavar="FILE", help="also write every fault there, as canonical JSON")
     add(
         "--invoice",

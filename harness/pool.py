@@ -25,6 +25,7 @@ from inspect_ai.util import LimitExceededError, span
 
 from harness.cassette import open_cassette
 from harness.errors import PodiumError, UserError, WorkerError
+from harness.key_guard import guard
 from harness.ledger.asking import Asked, asking, read_back
 from harness.ledger.observed import WRAPPERS
 from harness.ledger.replay import next_draw
@@ -210,7 +211,7 @@ def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Mode
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     if slot.provider == "rehearsal":
         arguments |= {"seed": seed, "time_scale": time_scale}
-    return get_model(slot.model, config=config, memoize=False, **arguments)
+    return guard(get_model(slot.model, config=config, memoize=False, **arguments))
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
@@ -268,7 +269,7 @@ def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
             _refuse_mislabelled(spec, slot)
         config, args = recorded_settings(slot.model, slot.config, slot.args)
         arguments: dict[str, Any] = {"role": slot.name, "memoize": False, **args}
-        made[key] = get_model(slot.model, config=config, **arguments)
+        made[key] = guard(get_model(slot.model, config=config, **arguments))
     return made[key]
 
 

@@ -7,14 +7,16 @@ are two workers. The file is user input, so every mistake is answered with its l
 
 import hashlib
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from harness.api_keys import NAMED, note_keys
 from harness.errors import UserError
+from harness.file_limits import SETTINGS, read_limited
+from harness.parsing import parse_toml
 from harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
@@ -68,6 +70,17 @@ class WorkerSpec(BaseModel):
     def _has_no_price_if_none_can_be_told(self) -> Self:
         if self.not_auditable and self.price:
             raise _Misplaced("a worker that is not_auditable has no price", ("price",))
+        return self
+
+    @model_validator(mode="after")
+    def _has_no_key_where_inspect_writes_it_down(self) -> Self:
+        for name in self.config.extra_headers or ():
+            if NAMED.search(name):
+                raise _Misplaced(
+                    f"{name} is a key, and Inspect writes config into every log: name it in "
+                    "args.default_headers, or set the provider's environment variable",
+                    ("config", "extra_headers"),
+                )
         return self
 
     @property
@@ -177,11 +190,10 @@ def read_pool(name: str) -> PoolSpec:
     if not path.is_file():
         known = ", ".join(sorted(pool.stem for pool in POOLS.glob("*.toml")))
         raise UserError(f"There is no pool {name!r}; known pools: {known} (or give a .toml path).")
-    content = path.read_bytes()
+    content = read_limited(path, SETTINGS)
     try:
-        text = content.decode()
-        data = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        data = parse_toml(content)
+    except ValueError as error:
         raise UserError(f"Pool file {path} is not valid TOML: {error}.") from error
     data.setdefault("name", path.stem)
     for role in ROLES:
@@ -191,7 +203,9 @@ def read_pool(name: str) -> PoolSpec:
     try:
         spec = PoolSpec.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"Pool file {path}, {_first(error, text)}.") from error
+        raise UserError(f"Pool file {path}, {_first(error, content.decode())}.") from error
+    for slot in spec.slots:
+        note_keys(slot.name, {**slot.args, "config": slot.config.model_dump(exclude_none=True)})
     return _with_paths(spec, path.resolve().parent)
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from harness.escape import visible
+
 
 @dataclass(slots=True)
 class Line:
@@ -46,8 +48,8 @@ def progress_line(title: str, total: int, done: int = 0) -> Generator[None]:
     """Show one line while Inspect works; `done` is what earlier attempts have answered."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
-    bar.add_task(title, total=total, completed=done)
-    token = LINE.set(Line(title, total, bar, done))
+    bar.add_task(visible(title), total=total, completed=done)
+    token = LINE.set(Line(visible(title), total, bar, done))
     try:
         if bar.console.is_terminal:
             bar.start()

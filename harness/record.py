@@ -17,6 +17,7 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from harness.cassette import Header, Key, Row, SourceLabel, Tokens, write_cassette
 from harness.errors import UserError
+from harness.ledger.raw_log import refuse_oversized
 from harness.pool_file import REHEARSING
 from harness.private import publishable, refuse_redacted
 from harness.recorded_pool import recorded_pool
@@ -110,6 +111,7 @@ def _refuse_unpublishable(log: EvalLog, path: Path) -> None:
 def _read(path: Path) -> EvalLog:
     if not path.is_file():
         raise UserError(f"There is no log {path}.")
+    refuse_oversized(path)
     try:
         # "full": without it long messages are references into the log's attachments.
         return read_eval_log(str(path), resolve_attachments="full")

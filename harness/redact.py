@@ -24,6 +24,7 @@ from inspect_ai.scorer import Score
 from harness.errors import PodiumError, UserError
 from harness.integrity.inventory import read_entry
 from harness.integrity.manifest import FILE, SIGNATURE
+from harness.ledger.raw_log import refuse_oversized
 from harness.logs import find_logs
 from harness.private import kind_of, publishable
 from harness.records import PODIUM, SECONDS
@@ -122,6 +123,7 @@ def _redact_one(path: Path, out: Path) -> Redacted:
 
 
 def _read(path: Path, *, header_only: bool) -> EvalLog:
+    refuse_oversized(path, header_only=header_only)
     try:
         return read_eval_log(str(path), header_only=header_only, resolve_attachments=True)
     except Exception as error:  # a damaged file may fail anywhere; its words may be a question's

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from harness.arguments import EPOCHS, MOST, up_to
+
 
 def report_arguments(report: argparse.ArgumentParser) -> None:
     """Add what `podium report` takes."""
@@ -15,10 +17,16 @@ def report_arguments(report: argparse.ArgumentParser) -> None:
         "first single worker)",
     )  # fmt: skip
     report.add_argument(
-        "--epochs", type=int, metavar="N", help="only the first N epochs of every question (all)"
+        "--epochs",
+        type=up_to(EPOCHS),
+        metavar="N",
+        help="only the first N epochs of every question (all)",
     )
     report.add_argument(
-        "--maj", type=int, metavar="K", help="tries in a derived majority vote (all epochs)"
+        "--maj",
+        type=up_to(EPOCHS),
+        metavar="K",
+        help="tries in a derived majority vote (all epochs)",
     )
     report.add_argument(
         "--derived", action="store_true", help="print derived rows, too: maj@k, oracle-router"
@@ -50,7 +58,7 @@ def percentage_points(text: str) -> float:
 
 def counts(text: str) -> tuple[int, ...]:
     """Return whole numbers above 0, written as 1,2,4."""
-    values = tuple(int(part) for part in text.split(","))
+    values = tuple(up_to(MOST)(part) for part in text.split(","))
     if min(values) < 1:
         raise argparse.ArgumentTypeError(f"{text} has a number below 1")
     return values

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.ledger.gather import gather
+from harness.ledger.gather import gather, naming_sitting
 from harness.ledger.merge import merged
 from harness.ledger.row import LedgerRow, plain
 from harness.ledger.sitting_files import Files
@@ -75,6 +75,11 @@ def repriced(files: Files, book: Book) -> Repriced | None:
 
     None for what `podium run` did not write, and for runs that only chose a worker.
     """
+    with naming_sitting(files):
+        return _repriced(files, book)
+
+
+def _repriced(files: Files, book: Book) -> Repriced | None:
     found = merged(gather(files))
     facts = found.gathered.logs[0].facts if found.gathered.logs else None
     if facts is None or facts.purpose != "eval":

@@ -4,17 +4,16 @@ A mistake is one sentence that names the file and the line. Nothing is kept in m
 that is being read, for replies and tests may be many and large.
 """
 
-import csv
 import gzip
 import io
-import json
-import sys
 import zlib
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from harness.errors import UserError
+from harness.file_limits import PIECE, Limited
+from harness.parsing import dicts_of_csv, lines_of, parse_json
 from harness.records import Question
 
 Row: TypeAlias = dict[str, Any]
@@ -30,9 +29,9 @@ def read_rows(path: Path) -> Generator[tuple[int, Row]]:
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     try:
-        with _text(path) as lines:
+        with text_of(path) as lines:
             yield from _csv(lines) if _is_csv(path) else _jsonl(lines, path)
-    except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         kind = "CSV" if _is_csv(path) else "JSON Lines"
         raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
 
@@ -52,25 +51,29 @@ def _is_csv(path: Path) -> bool:
     return path.name.removesuffix(ZIP).endswith(".csv")
 
 
-def _text(path: Path) -> io.TextIOWrapper:
-    opened = gzip.open(path, "rb") if path.suffix == ZIP else path.open("rb")  # noqa: SIM115 - the caller closes it
-    return io.TextIOWrapper(cast(io.BufferedReader, opened), encoding="utf-8-sig", newline="")
+def text_of(path: Path) -> io.TextIOWrapper:
+    """Return the text of a file that may be a .gz; the caller closes it."""
+    if path.suffix == ZIP:
+        unpacked = Limited(gzip.open(path, "rb"), path.stat().st_size)  # noqa: SIM115 - the caller closes it
+        return _as_text(io.BufferedReader(unpacked, PIECE))
+    return _as_text(path.open("rb"))
+
+
+def _as_text(file: io.BufferedReader) -> io.TextIOWrapper:
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
 
 
 def _csv(lines: io.TextIOWrapper) -> Generator[tuple[int, Row]]:
-    csv.field_size_limit(sys.maxsize)  # a problem's tests are one field of many megabytes
-    reader = csv.DictReader(lines, strict=True)
-    for row in reader:
-        yield reader.line_num, cast(Row, row)
+    yield from dicts_of_csv(lines_of(lines))
 
 
 def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, Row]]:
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines_of(lines), start=1):
         if not line.strip():
             continue
         try:
-            row: object = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            row: object = parse_json(line)
+        except ValueError as error:
             raise UserError(f"{path}, line {number} is not JSON: {error}.") from error
         if not isinstance(row, dict):
             raise UserError(f"{path}, line {number} is not a JSON object.")

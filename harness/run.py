@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from harness.asked import read_request
 from harness.boxes import Boxes, chosen_box, opened
-from harness.compose import ORACLE, Catalogue, Request
+from harness.compose import ORACLE, Catalogue, Request, chosen_suites
 from harness.entries import (
     plans_of,
     refuse_other_cards,
@@ -24,6 +24,7 @@ from harness.entries import (
 from harness.errors import PodiumError
 from harness.eval_set import Outcome, answered, logged_samples
 from harness.experiment import Experiment, check_experiment, locked, open_experiment
+from harness.hook_guard import refuse_listeners
 from harness.integrity.manifest import manifested
 from harness.job import Controls, Job, run_entries
 from harness.late import late_entries, waits
@@ -46,10 +47,12 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     Raises UserError, before the first call and before anything is written, for everything that can
     be known to fail.
     """
+    refuse_listeners(chosen_suites(request, catalogue))
     asked = read_request(request, catalogue)
     suites, stored = asked.suites, asked.stored
     exams = [*suites, *_earlier(stored, suites, asked.catalogue)]
     taught = (teachers(suite, asked.experiment, asked.catalogue) for suite in suites)
+    refuse_listeners(exams)
     exams.extend({one.name: one for each in taught for one in each if one not in exams}.values())
     wanted = request.box or (stored.box if stored else None)
     name = _box_name(wanted, exams, catalogue.boxes, asked.spec)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from harness.arguments import dollars
+from harness.arguments import SEED, dollars, up_to
 
 
 def train_arguments(train: argparse.ArgumentParser) -> None:
@@ -11,7 +11,7 @@ def train_arguments(train: argparse.ArgumentParser) -> None:
     add = train.add_argument
     add("config", nargs="?", metavar="CONFIG", help="a shipped name or the path of a TOML file")
     add("--out", type=Path, metavar="DIR", help="run folder (training/CONFIG-seed-N)")
-    add("--seed", type=int, metavar="N", help="run.seed (the config's)")
+    add("--seed", type=up_to(SEED), metavar="N", help="run.seed (the config's)")
     add("--dry-run", action="store_true", help="estimate memory, calls and dollars; train nothing")
     add("--max-usd", type=dollars, metavar="X", help="stop with a checkpoint once this is spent")
     add("--resume", action="store_true", help="go on from the newest checkpoint in --out")
@@ -34,7 +34,13 @@ def ablate_arguments(ablate: argparse.ArgumentParser) -> None:
     add = ablate.add_argument
     add("names", nargs="*", metavar="NAME", help="ablations, beside the reference (all)")
     add("--out", type=Path, default=Path("ablations"), metavar="DIR", help="folder (ablations)")
-    add("--seed", type=int, action="append", metavar="N", help="train each with it; repeat (0)")
+    add(
+        "--seed",
+        type=up_to(SEED),
+        action="append",
+        metavar="N",
+        help="train each with it; repeat (0)",
+    )
     add("--file", type=Path, metavar="FILE", help="a file of ablations (the shipped one)")
     add(
         "--begin",

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.boxes import BoxFacts
 from harness.errors import UserError
+from harness.file_limits import SETTINGS, read_limited
+from harness.parsing import parse_json
 
 META = ".meta.json"
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
@@ -129,7 +131,7 @@ class VerdictFile:
                 self._writer.truncate(place)
                 break
             try:
-                verdict: Any = json.loads(text)
+                verdict: Any = parse_json(text)
                 self._note({LINE: int(verdict[LINE]), "value": verdict["value"]}, place)
             except (ValueError, TypeError, KeyError) as error:
                 raise UserError(
@@ -180,7 +182,7 @@ def _refuse_other(path: Path, beside: Path, made: Made) -> None:
             "--out."
         )
     try:
-        stored = Made.model_validate_json(beside.read_bytes())
+        stored = Made.model_validate_json(read_limited(beside, SETTINGS))
     except ValidationError as error:
         raise UserError(f"{beside} is damaged: name another --out.") from error
     for name, now in made:

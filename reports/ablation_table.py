@@ -10,7 +10,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from reports.ablation_rows import ALL, AblationRow, Variant, ablation_rows
-from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
+from reports.files import (
+    markdown_file,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    write_files,
+)
 from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd_about
 
 MARK = "<!-- podium ablations -->"
@@ -44,7 +50,7 @@ def write_ablations(
     refuse_foreign_ablations(out)
     rows = ablation_rows(variants, reference)
     files = {
-        "ablations.md": text_file(ablation_markdown(rows)),
+        "ablations.md": markdown_file(ablation_markdown(rows), MARK),
         "ablations.csv": text_file(ablation_csv(rows)),
     }
     return ablation_text(rows), write_files(out, files)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.escape import markdown
 
 Writer = Callable[[Path], object]
 HEAD = 2000
@@ -17,6 +18,11 @@ HEAD = 2000
 def text_file(content: str) -> Writer:
     """Return the writer of a text."""
     return lambda path: path.write_text(content, encoding="utf-8")
+
+
+def markdown_file(content: str, mark: str) -> Writer:
+    """Return the writer of Markdown that begins with podium's mark; the rest is made harmless."""
+    return text_file(mark + markdown(content.removeprefix(mark)))
 
 
 def write_files(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from reports.plot import drawable
 
 OVER = 10
 """Steps that the thick line of rewards is a mean of: one step's mean jumps with its questions."""
@@ -21,10 +22,10 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     for folder in folders:
         lines = read_run(folder)
         steps, right_ones = points(lines, "validation")
-        left.plot(steps, right_ones, marker=".", label=folder.name)
+        left.plot(steps, right_ones, marker=".", label=drawable(folder.name))
         steps, rewards = points(lines, "reward")
         (thin,) = right.plot(steps, rewards, linewidth=0.6, alpha=0.35)
-        right.plot(steps, smooth(rewards), color=thin.get_color(), label=folder.name)
+        right.plot(steps, smooth(rewards), color=thin.get_color(), label=drawable(folder.name))
     left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
     right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
     left.legend(fontsize="small")
@@ -44,7 +45,7 @@ def draw_panels(panels: Mapping[str, Sequence[Path]], path: Path) -> Path:
     for axes, (title, folders) in zip(every[0], panels.items(), strict=True):
         for folder in folders:
             steps, right = points(read_run(folder), "validation")
-            (line,) = axes.plot(steps, right, marker=".", label=folder.name)
+            (line,) = axes.plot(steps, right, marker=".", label=drawable(folder.name))
             axes.plot(steps[:1], right[:1], marker="o", markersize=9, fillstyle="none",
                       color=line.get_color())  # fmt: skip
         axes.set(title=title, xlabel="step", ylim=(0, 1))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 
+from harness.escape import cell
 from harness.ledger.tally import total
 from harness.logs import RunFacts
 from harness.prices import Book, book_from_json
@@ -282,4 +283,4 @@ def _plain(value: object) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    return "| " + " | ".join(map(cell, cells)) + " |"

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from harness.escape import visible
 from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
 from reports.render import percent
 from reports.row import Row
@@ -140,12 +141,12 @@ def _scale(rows: Sequence[Row]) -> Scale:
 def _name(axes: Axes, panel: Panel, rows: Sequence[Row]) -> None:
     """Write a panel's title, what its horizontal axis measures, and what was not drawn."""
     first, scale = panel.rows[0], _scale(panel.rows)
-    axes.set_title(f"{exam_name(first)}, pool {pool_name(first, rows)}", fontsize=10)
+    axes.set_title(drawable(f"{exam_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
     prices = f", prices {book_name(first, rows)}" if scale is DOLLARS else ""
     left = [row.system for row in panel.rows if row.accuracy is None or scale.place(row) is None]
     text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
     lines = [scale.label + prices, *wrap(_fewer(panel), 90), *wrap(text, 90)]
-    axes.set_xlabel("\n".join(lines), fontsize=8 if len(lines) > 1 else 10)
+    axes.set_xlabel(drawable("\n".join(lines)), fontsize=8 if len(lines) > 1 else 10)
 
 
 def _fewer(panel: Panel) -> str:
@@ -155,6 +156,11 @@ def _fewer(panel: Panel) -> str:
     has_reference = any(row.verdict == "reference" for row in panel.rows)
     which = "the most accurate" + (" and the reference" if has_reference else "")
     return f"drawn: {len(panel.rows)} of {panel.of:,} systems, {which}"
+
+
+def drawable(text: str) -> str:
+    """Return a text that is drawn as it is: a dollar sign would begin a formula."""
+    return visible(text).replace("$", r"\$")
 
 
 def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:
@@ -173,5 +179,5 @@ def _point(axes: Axes, row: Row, x: float, look: tuple[str, str]) -> None:
         markersize=11 if single else 7,
         elinewidth=1,
         capsize=2,
-        label=f"{percent(row.accuracy)}  {row.system}",
+        label=drawable(f"{percent(row.accuracy)}  {row.system}"),
     )

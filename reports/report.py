@@ -18,7 +18,13 @@ from harness.sittings import Sitting, read_sittings
 from harness.totals import system_totals
 from reports.breakdown import Comparison, Part, compare
 from reports.field import Field
-from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
+from reports.files import (
+    markdown_file,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    write_files,
+)
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
@@ -89,7 +95,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: Wanted = EVERYTHING) -
     files = write_files(
         out,
         {
-            "table.md": text_file(markdown(shown, sittings, skipped, checks)),
+            "table.md": markdown_file(markdown(shown, sittings, skipped, checks), MARK),
             "table.csv": text_file(table_csv([*rows, *shown.derived])),
             "table.json": text_file(table_json(shown, skipped)),
             "plot.png": lambda path: draw(rows, path),

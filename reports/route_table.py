@@ -11,7 +11,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from textwrap import wrap
 
-from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
+from harness.escape import cell
+from reports.files import (
+    markdown_file,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    write_files,
+)
 from reports.render import UNKNOWN, aligned, interval, percent, points
 from reports.route_rows import (
     FrontierPoint,
@@ -58,7 +65,7 @@ def write_route(routing: Routing, out: Path) -> tuple[Path, ...]:
     return write_files(
         out,
         {
-            "route.md": text_file(route_markdown(routing, rows)),
+            "route.md": markdown_file(route_markdown(routing, rows), MARK),
             "route.csv": text_file(_csv(rows)),
             "route.json": text_file(_json(routing, rows)),
         },
@@ -251,7 +258,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(map(cell, cells)) + " |"
 
 
 def _csv(rows: Sequence[RouteRow]) -> str:

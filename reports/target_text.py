@@ -10,7 +10,13 @@ from harness.errors import UserError
 from harness.plural import counted
 from harness.sittings import read_sittings
 from reports.contest import Contest, Contestant, asked, contest
-from reports.files import refuse_foreign, refuse_unwritable, text_file, write_files
+from reports.files import (
+    markdown_file,
+    refuse_foreign,
+    refuse_unwritable,
+    text_file,
+    write_files,
+)
 from reports.markdown import MARK
 from reports.render import UNKNOWN, count, interval, percent, points, usd_about
 from reports.stats.crossed import Crossed
@@ -41,7 +47,10 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = as_markdown(found, results)
-    files = {"targets.md": text_file(text), "targets.json": text_file(as_json(found, results))}
+    files = {
+        "targets.md": markdown_file(text, MARK),
+        "targets.json": text_file(as_json(found, results)),
+    }
     return text, write_files(out, files)
 
 

@@ -161,8 +161,8 @@ def _refuse_malformed(row: Mapping[str, object], where: str) -> None:
     if not str(row.get("problem") or "").strip():
         raise UserError(f"{where} has no `problem`.")
     answer = str(row.get("answer"))
-    if not (answer.isascii() and answer.isdigit()):
-        raise UserError(f"{where}: its `answer` {answer!r} is not an integer from 0 to 999.")
+    if not (answer.isascii() and answer.isdigit() and len(answer) <= 3):
+        raise UserError(f"{where}: its `answer` {answer[:40]!r} is not an integer from 0 to 999.")
 
 
 def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from harness.errors import UserError
+from harness.escape import say
 from harness.suite import Split, Suite
 from suites import SUITES
 from suites.fetch import Source, checked_rows, data_folder, local_rows, refuse_duplicates, sources
@@ -45,7 +46,7 @@ class Item:
 
 
 def verify(
-    names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = print
+    names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
     """Say what is right, absent and wrong of these suites (all of them); return 1 for a wrong one.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.escape import say
 from suites.data_checks import Found, Item, items, look
 from suites.download import download
 from suites.fetch import Source, by_hand, data_folder, pinned_hub_rows, sources
@@ -14,7 +15,7 @@ from suites.hub import hub_file, refusal
 
 
 def fetch(
-    names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = print
+    names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
     """Fetch what is absent of these suites and say where it is; return 1 when something is wrong.
 

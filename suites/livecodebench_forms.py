@@ -4,7 +4,6 @@ Only plain JSONL can be read at an offset, so the other forms are first written 
 temporary folder that lasts as long as the process.
 """
 
-import csv
 import gzip
 import json
 import zlib
@@ -13,6 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness.errors import UserError
+from harness.file_limits import Limited
+from harness.parsing import dicts_of_csv, lines_of
+from harness.rows import text_of
 from suites.livecodebench_rows import Index, indexed, note_places, one_pass
 
 BLOCK = 1 << 20
@@ -52,19 +54,17 @@ def _written_out(path: Path, lines: Iterator[bytes]) -> Index:
 
 def _unzipped(path: Path) -> Iterator[bytes]:
     try:
-        with gzip.open(path, "rb") as file:
+        with Limited(gzip.open(path, "rb"), path.stat().st_size) as file:
             while block := file.read(BLOCK):
                 yield block
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise UserError(f"{path} cannot be unzipped ({error}).") from error
 
 
 def _csv_lines(path: Path) -> Iterator[bytes]:
-    csv.field_size_limit(2**31 - 1)  # private tests of one problem have tens of megabytes
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
+        with text_of(path) as file:
+            for _, row in dicts_of_csv(lines_of(file)):
                 yield json.dumps(row).encode() + b"\n"
-    except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+    except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise UserError(f"{path} cannot be read as CSV ({error}).") from error

@@ -21,6 +21,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import UserError
+from harness.parsing import parse_json
 from suites.fetch import cache_folder
 from suites.livecodebench_tests import digest_of, program_tests, public_cases
 from suites.programs import ProgramTests
@@ -179,8 +180,8 @@ def _entry(line: bytes, offset: int, where: str) -> Entry:
 
 def _row(line: bytes, where: str) -> Mapping[str, Any]:
     try:
-        row: object = json.loads(line)
-    except (ValueError, RecursionError):
+        row: object = parse_json(line)
+    except ValueError:
         raise UserError(f"{where} is no JSON object.") from None
     if not isinstance(row, dict):
         raise UserError(f"{where} is no JSON object.")

@@ -4,17 +4,16 @@ The file's digest has been checked. Rows that people bring are read by harness/r
 time; what is in a .zip its suite knows.
 """
 
-import csv
 import gzip
 import io
-import json
-import sys
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
+from harness.file_limits import unpacked
+from harness.parsing import dicts_of_csv, parse_json
 
 Rows = list[dict[str, Any]]
 
@@ -28,9 +27,9 @@ def parsed_rows(content: bytes, path: Path) -> Rows:
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
-        text = gzip.decompress(content) if path.suffix == ".gz" else content
+        text = unpacked(content) if path.suffix == ".gz" else content
         rows = _parsed(text, Path(path.name.removesuffix(".gz")).suffix)
-    except (ValueError, RecursionError, EOFError, zlib.error, gzip.BadGzipFile, csv.Error):
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
         # The error is not chained: it holds what it could not read.
         raise UserError(f"{path} cannot be read: fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
@@ -54,9 +53,9 @@ def parquet_rows(path: Path) -> Rows:
 
 def _parsed(text: bytes, suffix: str) -> list[object]:
     if suffix == ".csv":
-        csv.field_size_limit(sys.maxsize)
-        return list(csv.DictReader(io.StringIO(text.decode("utf-8-sig"), newline=""), strict=True))
+        lines = io.StringIO(text.decode("utf-8-sig"), newline="")
+        return [row for _, row in dicts_of_csv(lines)]
     if suffix == ".json":
-        made: object = json.loads(text)
+        made: object = parse_json(text)
         return cast(list[object], made) if isinstance(made, list) else [made]
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return [parse_json(line) for line in text.splitlines() if line.strip()]

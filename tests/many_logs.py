@@ -25,8 +25,9 @@ import zstandard
 from templates import KNOWN, TAIL, Copy, Template, later
 
 from harness.cli import main
+from harness.file_limits import ZSTD
 from harness.ledger.journal import BEGINNING, folder_of, read_lines
-from harness.ledger.raw_log import ZSTD, Json, open_log
+from harness.ledger.raw_log import Json, open_log
 from harness.ledger.row import canonical
 
 HASH = b'"hash":"' + b"0" * 64 + b'",'

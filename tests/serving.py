@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from harness.records import Question
+from harness.rewards.access import Access, restricted
 from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
 from harness.rewards.hosting import bound, configured, listen
 from harness.rewards.service import RewardService, app
@@ -50,11 +51,12 @@ def service_of(
 
 
 @contextmanager
-def listening(service: RewardService) -> Generator[str]:
-    """Yield the URL of a service that runs until the block ends."""
+def listening(service: RewardService, token: str = "", *names: str) -> Generator[str]:
+    """Yield the URL of a service that runs until the block ends, as `podium reward serve` does."""
     with bound("127.0.0.1", 0) as taken:
         url = listen(taken)
-        server = uvicorn.Server(configured(app(service), grace_s=5))
+        access = Access("127.0.0.1", taken.getsockname()[1], frozenset(names), token)
+        server = uvicorn.Server(configured(restricted(app(service), access), grace_s=5))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         try:

@@ -12,7 +12,7 @@ from runs import BOOK
 from toy import Toy, calls, toy_pool, toy_run
 
 from baselines.random_plans import random_workflow_system
-from harness.cli import build_parser
+from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit
 from harness.logs import newest_logs
 from harness.records import Usage

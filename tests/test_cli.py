@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from scripted import script
 
-from harness.cli import build_parser, main
+from harness.cli import main
+from harness.cli.commands import build_parser
 
 LIVE = """
 label = "{label}"

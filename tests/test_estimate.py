@@ -11,7 +11,8 @@ from toy_exams import JudgedToy, VariedToy
 from baselines.mixture import moa_system
 from baselines.self_consistency import self_consistency_system
 from conductor.policy import conductor_system
-from harness.cli import build_parser, main
+from harness.cli import main
+from harness.cli.commands import build_parser
 from harness.compose import Request
 from harness.errors import UserError
 from harness.estimate.cost import Estimator

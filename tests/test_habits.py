@@ -96,7 +96,7 @@ OPTIONAL = {
     ("conductor/training/adapters.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/integrity/signing.py", "cryptography"),
-    ("harness/ledger/raw_log.py", "compression"),  # of Python's own library, from 3.14 on
+    ("harness/file_limits.py", "compression"),  # of Python's own library, from 3.14 on
 }
 """Extras, each of which one file imports inside its functions, or only where it is there."""
 

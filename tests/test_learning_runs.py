@@ -164,7 +164,7 @@ def test_a_question_of_the_exam_teaches_nothing_under_another_id(tmp_path: Path)
     ("changes", "reason"),
     [
         ({"systems": ("best-single@3",)}, "best-single takes no number"),
-        ({"systems": ("self-consistency@x",)}, "a whole number from 1 on, as in self-consistency@"),
+        ({"systems": ("self-consistency@x",)}, "a whole number from 1 on, at most 10,000, as in"),
         ({"systems": ("self-consistency@0",)}, "a whole number from 1 on"),
         ({"systems": ("self-consistency@",)}, "a whole number from 1 on"),
         ({"systems": ("compute-matched-usd",)}, "not in this run: add --system conductor-prompted"),

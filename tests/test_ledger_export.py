@@ -209,7 +209,7 @@ def test_texts_of_models_cannot_break_a_page(tmp_path: Path, format: str) -> Non
     writer.close({})
     text = (tmp_path / "page").read_text()
     assert "<script>" not in text
-    assert "&lt;script&gt;" in text
+    assert "&lt;script" in text
     assert "\n| b" not in text
 
 

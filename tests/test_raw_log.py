@@ -30,9 +30,10 @@ from scripted import Heard
 from toy import calls, toy_pool
 
 from harness.errors import UserError
+from harness.file_limits import ZSTD, inflated
 from harness.ledger.attempts import entries, verdict
 from harness.ledger.events import CallEvent, events_of, lost_in, solver_seconds
-from harness.ledger.raw_log import ZSTD, RawLog, naming, open_log, unzstd
+from harness.ledger.raw_log import RawLog, naming, open_log
 from harness.records import PODIUM, SECONDS
 from harness.usage import usage_from
 
@@ -233,7 +234,7 @@ def test_a_sample_in_several_zstd_frames_is_read_whole() -> None:
     pack = zstandard.ZstdCompressor()
     parts = [b"a" * 1000, b"b" * 70_000, b"c"]
     data = b"".join(map(pack.compress, parts))
-    assert unzstd(data, 71_001) == b"".join(parts)
+    assert inflated(data, ZSTD, 71_001) == b"".join(parts)
 
 
 def test_of_a_sample_written_twice_the_last_one_counts(one_log: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from installed import ROOT, Installed
 
 from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
-from harness.cli import build_parser
+from harness.cli.commands import build_parser
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from suites import SUITES

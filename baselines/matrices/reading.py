@@ -4,9 +4,7 @@ Bytes of others come in here: every row is checked against the columns that an i
 message names the file, the line and the field, never a value.
 """
 
-import gzip
 import hashlib
-import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,9 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import UserError
+from harness.file_limits import DOCUMENT, read_limited, unpacked
 from harness.learning.matrix import Matrix
+from harness.parsing import parse_json
 from harness.records import Question
 from harness.rows import read_rows
 
@@ -74,12 +74,12 @@ def checked(model: type[RowT], row: object, where: str) -> RowT:
 def checked_json(model: type[RowT], path: Path) -> RowT:
     """Return a JSON file (also .gz) as `model`; UserError when it is absent, damaged or another."""
     try:
-        content = path.read_bytes()
-        text = gzip.decompress(content) if path.suffix == ".gz" else content
-        return checked(model, json.loads(text), str(path))
+        content = read_limited(path, DOCUMENT)
+        text = unpacked(content) if path.suffix == ".gz" else content
+        return checked(model, parse_json(text), str(path))
     except FileNotFoundError:
         raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).") from None
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise UserError(f"{path} cannot be read as JSON: {type(error).__name__}.") from None
 
 

@@ -4,7 +4,6 @@ Everything that cannot be decoded here is refused in one sentence: another archi
 or truncated file, weights of another shape than config.json says. Nothing in it is executed.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 
 from harness.errors import UserError
+from harness.parsing import read_json
 
 Array = NDArray[np.float32]
 
@@ -191,7 +191,7 @@ def _ends(folder: Path, config: _Config) -> tuple[int, ...]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path)
     except FileNotFoundError:
         raise UserError(f"{path.parent} is no checkpoint: it has no {path.name}.") from None
     except (OSError, ValueError) as error:

@@ -10,7 +10,6 @@ them (harness/cli/ablating.py), and the table (reports/ablation_table.py).
 
 import json
 import shutil
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from conductor.training.folder import (
 from conductor.training.job import Training
 from conductor.training.progress import owed
 from harness.errors import UserError
+from harness.parsing import read_toml
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 
@@ -88,15 +88,15 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     A pool or a configuration that ends in `.toml` is a file beside it.
     """
     try:
-        found = AblationFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        found = AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
         raise UserError(f"There is no file of ablations {path}.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path} cannot be read as TOML: {error}.") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{path}: {where}: {first['msg'].lower()}.") from error
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read as TOML: {error}.") from error
     rows = {name: _ablation(name, one, found, path) for name, one in found.ablations.items()}
     if found.reference not in rows or rows[found.reference].not_run:
         raise UserError(f"{path}: reference {found.reference!r} is none of its trainings.")

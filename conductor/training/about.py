@@ -10,6 +10,7 @@ from conductor.training.folder import PLANS, code_revision, describe
 from conductor.training.job import Training
 from conductor.training.studied import as_study
 from conductor.training.wording import said_in_training, wording
+from harness.escape import markdown
 
 CARD = """\
 ---
@@ -77,7 +78,7 @@ def describe_checkpoint(
     if training.study:
         said = as_study(said, training.study, training.config.form, folder)
     write_about(said, folder)
-    (folder / "README.md").write_text(card(training, step, validation))
+    (folder / "README.md").write_text(markdown(card(training, step, validation)))
 
 
 def about(training: Training, step: int) -> About:

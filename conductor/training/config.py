@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from conductor.form import Form
 from conductor.training.config_file import CONFIGS, put, read_tables
 from conductor.training.lookup_heads import refuse_sizes
+from harness.arguments import SEED
 from harness.errors import UserError
 
 
@@ -87,7 +88,7 @@ class VerdictsPart(Section):
     """As `podium route` names it."""
     split: str
     """What is judged and never seen here: `date:0.3` or `share:0.5`."""
-    split_seed: int = Field(default=0, ge=0)
+    split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
 class WarmStart(Section):
@@ -160,7 +161,7 @@ class ValidationPart(Section):
 class RunPart(Section):
     """The rest."""
 
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=SEED)
     save_every: int = Field(default=20, ge=1)
     keep: int = Field(default=2, ge=1)
     """Checkpoints kept, besides the best one."""

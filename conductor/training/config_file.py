@@ -3,12 +3,12 @@
 What the tables may hold is config.py.
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
+from harness.parsing import parse_toml, read_toml
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -20,8 +20,8 @@ def read_tables(path: Path) -> dict[str, Any]:
     suites have other weights.
     """
     try:
-        data = tomllib.loads(path.read_text())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        data = read_toml(path)
+    except ValueError as error:
         raise UserError(f"Config {path} is not valid TOML: {error}.") from error
     base = data.pop("base", None)
     if base is None:
@@ -61,6 +61,6 @@ def put(data: dict[str, Any], setting: str) -> None:
             raise UserError(f"--set {setting}: {part!r} is a value, not a table.")
         data = cast("dict[str, Any]", table)
     try:
-        data[parts[-1]] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        data[parts[-1]] = parse_toml(f"value = {value}")["value"]
+    except ValueError:
         data[parts[-1]] = value

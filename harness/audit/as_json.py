@@ -1,6 +1,5 @@
 """An audit as JSON that has one form: sorted keys, money as strings, no time and no path of now."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +8,7 @@ from harness.audit.evidence import NAMES, Tokens
 from harness.audit.run import Audit
 from harness.audit.table import Dollars, Table
 from harness.ledger.row import canonical, plain
+from harness.parsing import read_json
 
 SCHEMA = "podium-audit-1"
 
@@ -28,7 +28,7 @@ def as_json(audit: Audit) -> bytes:
 def is_audit(path: Path) -> bool:
     """Say whether a file is what an audit wrote, and may be replaced by the next one."""
     try:
-        found: object = json.loads(path.read_bytes())
+        found: object = read_json(path)
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA

@@ -16,7 +16,7 @@ from harness.audit.invariants import INVARIANTS
 from harness.audit.result import Checked, Findings, Verdict, ordered
 from harness.audit.table import Table, table_of
 from harness.integrity.manifest import FILE
-from harness.ledger.gather import gather
+from harness.ledger.gather import gather, naming_sitting
 from harness.ledger.journal import FOLDER
 from harness.ledger.merge import merged
 from harness.ledger.sitting_files import UP, Files, sittings_below
@@ -104,7 +104,8 @@ def of_sittings(sittings: Iterable[Files]) -> Part:
     found = Part()
     with without_collector():
         for files in sittings:
-            _add_sitting(found, Evidence(merged(gather(files, digests=True)), name_of(files)))
+            with naming_sitting(files):
+                _add_sitting(found, Evidence(merged(gather(files, digests=True)), name_of(files)))
     return found
 
 

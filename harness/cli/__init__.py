@@ -1,90 +1,50 @@
 """The command line, and the one package that knows every part of podium; nothing imports it.
 
-Commands only compose: they hand suites, systems, pools and boxes to one another and print. What a
-run refuses and does is harness/compose.py and harness/run.py; all arguments are in
-harness/arguments.py, the commands in running.py, grading.py and showing.py, the parts in parts.py.
+Commands only compose: they hand suites, systems, pools and boxes to one another and print. Which
+there are is commands.py. This file is tiny because a break (Ctrl-C) may come while the rest is
+imported: until a command begins, it ends the process in one line, and there is nothing to finish.
 """
 
-import argparse
 import os
-import sys
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
 
-from harness import (
-    arguments,
-    learning_arguments,
-    money_arguments,
-    report_arguments,
-    route_arguments,
-    train_arguments,
-)
-from harness.cli import (
-    ablating,
-    auditing,
-    comparing,
-    grading,
-    integrity,
-    ledgering,
-    money,
-    routing,
-    running,
-    showing,
-    training,
-)
-from harness.errors import PodiumError
+STOPPED = b"\npodium: stopped before it began.\n"
+BROKEN_OFF = 130
+"""What a shell expects of a command that Ctrl-C ended."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 after one sentence when the user can fix something."""
-    args = build_parser().parse_args(argv)
+    with ended_at_once():
+        commands = import_module("harness.cli.commands")
+        args = commands.build_parser().parse_args(argv)
+        for module in commands.SLOW.get(args.command_name, ()):
+            import_module(module)
+    return commands.carry_out(args)
+
+
+@contextmanager
+def ended_at_once() -> Generator[None]:
+    """Let a break end the process while the block lasts, also in the middle of an import.
+
+    An exception would go through code of others, some of which prints it and goes on.
+    """
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else decides what a break does: `nohup`, or a program that calls us
+        return
+    signal.signal(signal.SIGINT, _end)
     try:
-        return args.command(args)
-    except PodiumError as error:
-        print(f"podium: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        place = error.filename or getattr(args, "log_dir", None) or "a file"
-        print(f"podium: {place}: {error.strerror or error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
-        return 130
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; its help is the reference."""
-    parser = argparse.ArgumentParser(
-        prog="podium",
-        description="Does a small learned orchestrator beat what people use instead, at what cost?",
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, function, add in (
-        ("demo", running.demo_command, arguments.demo_arguments),
-        ("run", running.run_command, learning_arguments.run_arguments),
-        ("report", running.report_command, report_arguments.report_arguments),
-        ("power", comparing.power_command, report_arguments.power_arguments),
-        ("route", routing.route_command, route_arguments.route_arguments),
-        ("record", running.record_command, arguments.record_arguments),
-        ("grade", grading.grade_command, arguments.grade_arguments),
-        ("redact", grading.redact_command, arguments.redact_arguments),
-        ("regrade", grading.regrade_command, arguments.regrade_arguments),
-        ("reward", grading.reward_command, arguments.reward_arguments),
-        ("train", training.train_command, train_arguments.train_arguments),
-        ("ablate", ablating.ablate_command, train_arguments.ablate_arguments),
-        ("audit", auditing.audit_command, money_arguments.audit_arguments),
-        ("ledger", ledgering.ledger_command, arguments.ledger_arguments),
-        ("manifest", integrity.manifest_command, arguments.manifest_arguments),
-        ("prices", money.prices_command, money_arguments.prices_arguments),
-        ("reprice", money.reprice_command, money_arguments.reprice_arguments),
-        ("suites", showing.suites_command, arguments.listed_arguments),
-        ("data", showing.data_command, arguments.data_arguments),
-        ("systems", showing.systems_command, arguments.listed_arguments),
-        ("workers", showing.workers_command, arguments.pool_arguments),
-        ("doctor", showing.doctor_command, arguments.doctor_arguments),
-        ("sandbox", showing.sandbox_command, arguments.sandbox_arguments),
-    ):
-        add(arguments.new_command(commands, name, function))
-    return parser
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, STOPPED)
+    os._exit(BROKEN_OFF)

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.cli.parts import catalogue, controls
 from harness.errors import UserError
+from harness.escape import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,18 @@ def ablate_command(args: argparse.Namespace) -> int:
     listed = read_ablations(args.file or SHIPPED)
     if args.list:
         for one in listed.rows:
-            print(f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else ""))
+            say(f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else ""))
         return 0
     wanted, seeds = chosen(listed, args.names), sorted(set(args.seed or [0]))
     trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
     refuse_foreign_ablations(args.out / "report")
     if not args.table:
         for at, trial in enumerate(trials, 1):
-            print(f"[{at}/{len(trials)}] {trial.name}", flush=True)
+            say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
             _train(trial, [*args.begin, *(one.run for one in trials)])
             _evaluate(trial)
             _table(listed, args.out)
-    print(_table(listed, args.out))
+    say(_table(listed, args.out))
     return 0
 
 
@@ -75,10 +76,10 @@ def _train(trial: Trial, others: list[Path]) -> None:
     from conductor.training.ablations import begin_from, finished
 
     if finished(trial.training.config, trial.run):
-        print("  trained already", flush=True)
+        say("  trained already", flush=True)
         return
     if shared := begin_from(trial.training, others):
-        print(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
+        say(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
     words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run)]
     words += [part for one in trial.row.settings for part in ("--set", one)]
     if (trial.run / "manifest.json").exists():

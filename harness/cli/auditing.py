@@ -4,11 +4,13 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from harness.escape import say
+
 
 def audit_command(args: argparse.Namespace) -> int:
     """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     if args.query is not None or args.system or args.epoch is not None:
-        print(_query(args))
+        say(_query(args))
         return 0
     from harness.audit import as_json, as_text, audit, given_anew
     from harness.cli.grading import regraded
@@ -18,9 +20,9 @@ def audit_command(args: argparse.Namespace) -> int:
     anew = given_anew(regraded(args)) if args.regrade else None
     checked = [one for one, _ in bills]
     found = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
-    print(as_text(found))
+    say(as_text(found))
     for _, text in bills:
-        print(f"\n{text}")
+        say(f"\n{text}")
     if args.json:
         args.json.write_bytes(as_json(found))
     return 0 if found.ok else 1

@@ -2,6 +2,8 @@
 
 import argparse
 
+from harness.escape import say
+
 
 def power_command(args: argparse.Namespace) -> int:
     """Say how many questions and epochs it takes to see an effect; asks no model."""
@@ -14,5 +16,5 @@ def power_command(args: argparse.Namespace) -> int:
     if args.vs and not args.dirs:
         raise UserError("--vs names a system in logs: name their directory with --from, too.")
     sources = measured(args.dirs, args.vs) if args.dirs else [guessed(guess, args.effect)]
-    print(power_text(sources, Plan(args.effect, args.epochs, args.questions)))
+    say(power_text(sources, Plan(args.effect, args.epochs, args.questions)))
     return 0

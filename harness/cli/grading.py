@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.parts import catalogue
 from harness.errors import UserError
+from harness.escape import say
 
 if TYPE_CHECKING:
     from harness.regrade import Remade
@@ -24,10 +25,10 @@ def grade_command(args: argparse.Namespace) -> int:
         max_sandboxes=args.max_sandboxes,
     )
     graded = grade_file(request, catalogue())
-    print(graded)
+    say(graded)
     if graded.unscored:
-        print(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
-        print("podium: the same command tries the unscored replies again.", file=sys.stderr)
+        say(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
+        say("podium: the same command tries the unscored replies again.", file=sys.stderr)
     return 1 if graded.unscored else 0
 
 
@@ -37,11 +38,11 @@ def redact_command(args: argparse.Namespace) -> int:
 
     for done in redact(args.paths, args.out):
         if done.out:
-            print(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
+            say(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
         else:
-            print(f"{done.log}: its questions may be published, so it can be shared as it is.")
+            say(f"{done.log}: its questions may be published, so it can be shared as it is.")
     if (args.out / "MANIFEST.json").exists():
-        print(f"The run's manifest is beside them: podium manifest verify --shared {args.out}")
+        say(f"The run's manifest is beside them: podium manifest verify --shared {args.out}")
     return 0
 
 
@@ -54,14 +55,14 @@ def regrade_command(args: argparse.Namespace) -> int:
     with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
         results = regrade_dir(args.dir, known.suites, box, everything=args.all)
     for result in results:
-        print(
+        say(
             f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
             f"{result.still_unscored} still unscored"
         )
     if (args.dir / FILE).exists():
         write_manifest(args.dir)
     if not results:
-        print("Nothing to grade: every answered question has a score (--all grades all again).")
+        say("Nothing to grade: every answered question has a score (--all grades all again).")
     return 1 if any(result.still_unscored for result in results) else 0
 
 
@@ -105,6 +106,8 @@ def reward_command(args: argparse.Namespace) -> int:
         pool=args.pool,
         host=args.host,
         port=args.port,
+        allow_hosts=tuple(args.allow_host),
+        token_file=args.token_file,
         max_usd=args.max_usd,
         timeout_s=args.timeout,
         max_masked=args.max_masked,
@@ -120,5 +123,5 @@ def reward_command(args: argparse.Namespace) -> int:
         shown=shown_to_policy,
         bare=bare,
     )
-    launch(request, catalogue(), parts, say=partial(print, flush=True))
+    launch(request, catalogue(), parts, say=partial(say, flush=True))
     return 0

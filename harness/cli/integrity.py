@@ -10,6 +10,8 @@ from harness.errors import UserError
 if TYPE_CHECKING:
     from harness.integrity.manifest import Earlier
 
+from harness.escape import say
+
 NAMED = 5
 """Files outside a manifest that are named."""
 ABSENT = (
@@ -35,22 +37,22 @@ def _write(args: argparse.Namespace) -> int:
     before = path.read_bytes() if path.is_file() else b""
     with locked(args.dir):
         made = write_manifest(args.dir)
-    print(f"{path}: {len(made.files)} files")
+    say(f"{path}: {len(made.files)} files")
     if before and path.read_bytes() != before:
         _print_replaced(made.history[-1])
-    print(_root(made.root))
-    print("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
+    say(_root(made.root))
+    say("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
     return 0
 
 
 def _print_replaced(earlier: "Earlier") -> None:
     """Say which manifest another one replaces, and what has changed since, for good."""
-    print(f"It replaces {earlier}")
+    say(f"It replaces {earlier}")
     for said in earlier.changed:
-        print(f"  {said}: `podium manifest verify` and `podium audit` fail on it")
+        say(f"  {said}: `podium manifest verify` and `podium audit` fail on it")
     for what, names in (("added", earlier.added), ("grown", earlier.grown)):
         for name in names:
-            print(f"  {name}: {what}")
+            say(f"  {name}: {what}")
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -63,20 +65,20 @@ def _verify(args: argparse.Namespace) -> int:
     if any(one.kind == "absent" for one in found):
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
     for one in found:
-        print(one)
+        say(one)
     for earlier in _history(args.dir):
-        print(f"It replaces {earlier}")
-    print(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
-    print(_root_of(args.dir, holds=not found))
+        say(f"It replaces {earlier}")
+    say(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
+    say(_root_of(args.dir, holds=not found))
     said, vouched = _authenticity(args)
-    print(f"Authenticity: {said}.")
+    say(f"Authenticity: {said}.")
     if args.shared:
-        print("Of a redacted log only the digests of its originals are checked, not its numbers.")
+        say("Of a redacted log only the digests of its originals are checked, not its numbers.")
     grades, same = _grades(args)
-    print("\n".join(grades))
-    print("Not proved: " + ";\n  ".join(LIMITS) + ".")
+    say("\n".join(grades))
+    say("Not proved: " + ";\n  ".join(LIMITS) + ".")
     if outside := uncovered(args.dir):
-        print(f"  {_named(outside)}.")
+        say(f"  {_named(outside)}.")
     return 0 if vouched and not found and same else 1
 
 
@@ -153,12 +155,12 @@ def _sign(args: argparse.Namespace) -> int:
         raise UserError(f"There is no manifest in {args.dir}; `podium manifest write` makes one.")
     if found:
         raise UserError(f"{found[0]}: what does not hold is not signed; write the manifest first.")
-    print(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
+    say(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
     return 0
 
 
 def _key(args: argparse.Namespace) -> int:
     from harness.integrity.signing import make_key
 
-    print(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
+    say(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
     return 0

@@ -2,16 +2,18 @@
 
 import argparse
 
+from harness.escape import say
+
 
 def ledger_command(args: argparse.Namespace) -> int:
     """Export every call and query as a table (Parquet, CSV, ...), or ask them in SQL."""
     if args.action == "export":
         from harness.ledger.export import export
 
-        print(export(args.dir, args.out, args.format))
+        say(export(args.dir, args.out, args.format))
         return 0
     from harness.ledger.sql import STYLES, ask
 
     for line in STYLES[args.format](ask(args.dir, args.query)):
-        print(line)
+        say(line)
     return 0

@@ -5,6 +5,7 @@ import sys
 from datetime import UTC, date, datetime
 
 from harness.errors import UserError
+from harness.escape import say
 from harness.plural import counted
 
 
@@ -25,9 +26,9 @@ def reprice_command(args: argparse.Namespace) -> int:
         free_place(args.out)
     found = [repriced(files, book) for files in sittings_below(args.dir)]
     rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
-    print(show_repriced(rows))
+    say(show_repriced(rows))
     if args.out:
-        print(f"Wrote {write_repriced(rows, args.out)}.")
+        say(f"Wrote {write_repriced(rows, args.out)}.")
     return 0
 
 
@@ -35,7 +36,7 @@ def _list(args: argparse.Namespace) -> int:
     from harness.prices import read_book
     from harness.prices.listing import show_book, show_books
 
-    print(show_book(read_book(args.book)) if args.book else show_books())
+    say(show_book(read_book(args.book)) if args.book else show_books())
     return 0
 
 
@@ -47,7 +48,7 @@ def _diff(args: argparse.Namespace) -> int:
     old, new = read_book(args.old), read_book(args.new)
     found = changes(old, new)
     heads = (f"{old.name}", f"{new.name}")
-    print(show_changes(found, heads) if found else "Both books state the same prices.")
+    say(show_changes(found, heads) if found else "Both books state the same prices.")
     return 1 if found else 0
 
 
@@ -63,10 +64,10 @@ def _verify(args: argparse.Namespace) -> int:
         source = installed(_today())
     except UserError as error:
         source = None
-        print(f"Not compared with genai-prices: {error}", file=sys.stderr)
+        say(f"Not compared with genai-prices: {error}", file=sys.stderr)
     wrong = [name for name in names if not _verified(name, source)]
     read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
-    print(f"{counted(len(names), 'book')}, {len(wrong)} to look at.{read_only}")
+    say(f"{counted(len(names), 'book')}, {len(wrong)} to look at.{read_only}")
     return 1 if wrong else 0
 
 
@@ -81,17 +82,17 @@ def _verified(name: str, source: "object | None") -> bool:
         book = read_book(name)
         beside = compared(book, source) if isinstance(source, Source) else None
     except UserError as error:
-        print(f"{name}: {error}")
+        say(f"{name}: {error}")
         return False
     read = f"{name}: {counted(len(book.prices), 'price')} read"
     if beside is None:
-        print(f"{read}, not compared")
+        say(f"{read}, not compared")
         return True
-    print(f"{read}, {len(book.prices) - len(beside.others)} compared with genai-prices")
+    say(f"{read}, {len(book.prices) - len(beside.others)} compared with genai-prices")
     if 0 < len(beside.others) < len(book.prices):
-        print(f"  from elsewhere: {', '.join(beside.others)}")
+        say(f"  from elsewhere: {', '.join(beside.others)}")
     if beside.changes:
-        print(show_changes(beside.changes, (book.name, "genai-prices")))
+        say(show_changes(beside.changes, (book.name, "genai-prices")))
     return not beside.changes
 
 
@@ -103,8 +104,8 @@ def _snapshot(args: argparse.Namespace) -> int:
     text, notes = snapshot(wanted, args.out, today)
     write_new(text, args.out)
     for note in notes:
-        print(f"- {note}")
-    print(f"Wrote {args.out}: {counted(len(wanted.models), 'model')}, prices of {wanted.day}.")
+        say(f"- {note}")
+    say(f"Wrote {args.out}: {counted(len(wanted.models), 'model')}, prices of {wanted.day}.")
     return 0
 
 

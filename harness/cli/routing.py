@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from harness.escape import say
 from harness.plural import counted
 
 
@@ -29,12 +30,12 @@ def route_command(args: argparse.Namespace) -> int:
     routing = _routing(matrix, split, contest, judge(matrix, split, contest))
     if args.conductor:
         routing = _with_conductors(args, matrix, split, routing)
-    print(route_text(routing))
+    say(route_text(routing))
     if args.save:
-        print(_saved(args, matrix, split, contest))
+        say(_saved(args, matrix, split, contest))
     if args.out:
         files = write_route(routing, args.out)
-        print(f"Written to {args.out}: {', '.join(path.name for path in files)}")
+        say(f"Written to {args.out}: {', '.join(path.name for path in files)}")
     return 0
 
 
@@ -45,7 +46,7 @@ def _list() -> int:
     names = [
         (f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in SOURCES.values()
     ]
-    print("\n".join(aligned([("source", "holds"), *names], left=2)))
+    say("\n".join(aligned([("source", "holds"), *names], left=2)))
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.cli.parts import catalogue, controls
 from harness.errors import UserError
+from harness.escape import say
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -40,7 +41,7 @@ def run_command(args: argparse.Namespace) -> int:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
     parts = catalogue()
     if said := without_prompt(chosen_suites(request, parts), request.prompt):
-        print(said)
+        say(said)
     _say_left_out(request, parts)
     if args.dry_run:
         return _dry_run(request, parts, args.like)
@@ -56,19 +57,19 @@ def _say_left_out(request: Any, parts: Any) -> None:
 
     if {*request.systems} & {*GROUPS}:
         for line in read_request(request, parts, ready=False).left_out:
-            print(f"Left out: {line}")
+            say(f"Left out: {line}")
 
 
 def _said(outcome: Any, log_dir: Path) -> int:
     """Print what a run has left; return its exit code."""
     for reason in outcome.trouble:
-        print(f"podium: unanswered: {reason}", file=sys.stderr)
+        say(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
-        print("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
+        say("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
         return 1
-    print(f"Logs are in {log_dir}; now: podium report {log_dir}")
+    say(f"Logs are in {log_dir}; now: podium report {log_dir}")
     if outcome.unscored:
-        print(
+        say(
             f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
             "command tries again to grade them, and asks nobody else.",
             file=sys.stderr,
@@ -80,7 +81,7 @@ def _dry_run(request: Any, parts: Any, like: list[Path]) -> int:
     from harness.estimate.estimate import estimate
     from harness.estimate.text import as_text
 
-    print(as_text(estimate(request, parts, controls(), like), request), end="")
+    say(as_text(estimate(request, parts, controls(), like), request), end="")
     return 0
 
 
@@ -94,11 +95,11 @@ def _check_limits(request: Any, parts: Any) -> None:
     found = estimate(request, parts, controls())
     refuse_too_little(found, request)
     if said := warning(found, request):
-        print(f"podium: {said}", file=sys.stderr)
+        say(f"podium: {said}", file=sys.stderr)
     asked = read_request(request, parts, ready=False)
     for name, why in one_at_a_time(asked.spec, asked.book).items():
         said = f"under a limit {name!r} is asked one call at a time: {why}"
-        print(f"podium: {said}.", file=sys.stderr)
+        say(f"podium: {said}.", file=sys.stderr)
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -110,8 +111,8 @@ def report_command(args: argparse.Namespace) -> int:
     if getattr(args, "targets", False):
         return _targets(args.dirs, out)
     report = write_report(args.dirs, out, _wanted(args))
-    print(report.text)
-    print(f"Written to {out}: {', '.join(path.name for path in report.files)}")
+    say(report.text)
+    say(f"Written to {out}: {', '.join(path.name for path in report.files)}")
     return 0
 
 
@@ -119,8 +120,8 @@ def _targets(dirs: list[Path], out: Path) -> int:
     from reports.target_text import write_targets
 
     text, files = write_targets(dirs, out)
-    print(text)
-    print(f"Written to {out}: {', '.join(path.name for path in files)}")
+    say(text)
+    say(f"Written to {out}: {', '.join(path.name for path in files)}")
     return 0
 
 
@@ -136,7 +137,7 @@ def demo_command(args: argparse.Namespace) -> int:
     """Run every system on the practice suites and on recorded AIME25, then report."""
     from harness.demo import demo
 
-    dirs = demo(args.out, catalogue(), controls(), questions=args.limit, say=print)
+    dirs = demo(args.out, catalogue(), controls(), questions=args.limit, say=say)
     args.dirs, args.out = dirs, args.out / "report"
     return report_command(args)
 
@@ -146,5 +147,5 @@ def record_command(args: argparse.Namespace) -> int:
     from harness.logs import find_logs
     from harness.record import record
 
-    print(record(find_logs(args.logs), args.out))
+    say(record(find_logs(args.logs), args.out))
     return 0

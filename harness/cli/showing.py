@@ -4,6 +4,7 @@ import argparse
 
 from harness.cli.parts import catalogue
 from harness.errors import UserError
+from harness.escape import say
 
 
 def suites_command(args: argparse.Namespace) -> int:
@@ -12,11 +13,11 @@ def suites_command(args: argparse.Namespace) -> int:
 
     known = catalogue().suites
     if args.name is None or args.name not in known:
-        print(show_suites(known, args.name))
+        say(show_suites(known, args.name))
         return 0
     from suites.pins import pins_of
 
-    print(show_suites(known, args.name, pins_of(known[args.name])))
+    say(show_suites(known, args.name, pins_of(known[args.name])))
     return 0
 
 
@@ -32,7 +33,7 @@ def systems_command(args: argparse.Namespace) -> int:
     """List the systems, or print one system's manifest."""
     from harness.manifest_text import show_systems
 
-    print(show_systems(catalogue().systems, args.name))
+    say(show_systems(catalogue().systems, args.name))
     return 0
 
 
@@ -43,7 +44,7 @@ def workers_command(args: argparse.Namespace) -> int:
     from harness.prices import read_book
 
     spec = read_pool(args.pool)
-    print(show_workers(spec, read_book(spec.prices)))
+    say(show_workers(spec, read_book(spec.prices)))
     return 0
 
 
@@ -61,18 +62,16 @@ def doctor_command(args: argparse.Namespace) -> int:
         known = catalogue()
         facts, missing = inspected(known.boxes, args.box, known.suites.values())
         for fact in facts:
-            print(fact)
+            say(fact)
         found += missing
     for problem in found:
-        print(f"- {problem}")
+        say(f"- {problem}")
     for name, why in one_at_a_time(spec, book).items():
-        print(f"- note: under --max-usd {name!r} is asked one call at a time: {why}.")
+        say(f"- note: under --max-usd {name!r} is asked one call at a time: {why}.")
     free = unpriced(spec, book) if spec.label != "live" else []
     if free:
-        print(
-            f"- note: no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
-        )
-    print(f"Pool {spec.name!r} ({spec.label}): " + (f"{len(found)} to fix." if found else "ready."))
+        say(f"- note: no dollars for {', '.join(free)}: book {book.name!r} has no price for them.")
+    say(f"Pool {spec.name!r} ({spec.label}): " + (f"{len(found)} to fix." if found else "ready."))
     return 1 if found else 0
 
 
@@ -82,9 +81,9 @@ def sandbox_command(args: argparse.Namespace) -> int:
 
     try:
         if args.action == "build":
-            return manage.build_image(args.image, args.base_image, print)
+            return manage.build_image(args.image, args.base_image, say)
         if args.action == "clean":
-            return manage.clean(everything=args.all, say=print)
-        return manage.status(print)
+            return manage.clean(everything=args.all, say=say)
+        return manage.status(say)
     except SandboxError as error:
         raise UserError(str(error)) from error

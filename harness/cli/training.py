@@ -9,6 +9,7 @@ from typing import Any
 from harness.cli.parts import catalogue, controls
 from harness.cli.studying import study_for
 from harness.errors import UserError
+from harness.escape import say
 
 
 def train_command(args: argparse.Namespace) -> int:
@@ -16,7 +17,7 @@ def train_command(args: argparse.Namespace) -> int:
     from conductor.training.config import known_configs
 
     if args.list:
-        print("\n".join(known_configs()))
+        say("\n".join(known_configs()))
         return 0
     if args.plot:
         return _plot(args)
@@ -31,15 +32,15 @@ def train_command(args: argparse.Namespace) -> int:
         from conductor.training.estimate import estimate_text
 
         if is_main():
-            print(estimate_text(training))
+            say(estimate_text(training))
         return 0
     from conductor.training.start import train
 
-    say = partial(print, flush=True) if is_main() else _nothing
+    told = partial(say, flush=True) if is_main() else _nothing
     try:
-        say(train(training, say))
+        told(train(training, told))
     except KeyboardInterrupt:
-        say("Stopped at once; --resume goes on from the newest checkpoint.")
+        told("Stopped at once; --resume goes on from the newest checkpoint.")
         return 130
     return 0
 
@@ -66,7 +67,7 @@ def _plot(args: argparse.Namespace) -> int:
     from reports.learning_curve import draw_curves
 
     path = draw_curves(args.plot, args.to or Path("curve.png"))
-    print(f"Written to {path}.")
+    say(f"Written to {path}.")
     return 0
 
 
@@ -76,7 +77,7 @@ def _release(args: argparse.Namespace) -> int:
 
     if args.to is None:
         raise UserError("--release needs --to: the folder that the checkpoint goes to.")
-    print(release(args.release, args.to, _prompts, args.untrained))
+    say(release(args.release, args.to, _prompts, args.untrained))
     return 0
 
 

@@ -90,7 +90,8 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
     for pattern in RECORDS:
         for path in log_dir.rglob(pattern):
             found.setdefault(path.relative_to(log_dir).as_posix(), "record")
-    return dict(sorted(found.items()))
+    # A pipe in the place of a file would be waited for, and a device has no end.
+    return {path: found[path] for path in sorted(found) if (log_dir / path).is_file()}
 
 
 def uncovered(log_dir: Path) -> list[str]:

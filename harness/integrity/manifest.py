@@ -21,9 +21,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.atomic_write import replace_file
 from harness.errors import UserError
+from harness.file_limits import DOCUMENT, read_limited, regular
 from harness.integrity import merkle
 from harness.integrity.inventory import OWN, Entry, covered, file_digest, inventory
 from harness.ledger.row import canonical
+from harness.parsing import parse_json
 from harness.plural import counted
 
 FILE, SIGNATURE = OWN
@@ -164,7 +166,10 @@ def manifested(log_dir: Path) -> Generator[None]:
 def read_manifest(path: Path) -> Manifest:
     """Return a manifest as it stands, true or not; UserError when it is none."""
     try:
-        data = json.loads(path.read_bytes())
+        content = read_limited(path, DOCUMENT)
+        data = parse_json(content)
+        if b"\\ud" in content.lower():  # half a character has no bytes, and so no digest
+            json.dumps(data, ensure_ascii=False).encode()
         for one in data["files"]:
             one["size"] = one.pop("bytes")
             one["samples"] = [tuple(reversed(line.split("  ", 1))) for line in one["samples"]]
@@ -175,7 +180,7 @@ def read_manifest(path: Path) -> Manifest:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{path} is no manifest (field {where}: {first['msg']}).") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
 
 
@@ -219,6 +224,7 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
     path = log_dir / FILE
     if not path.exists():
         return None, ""
+    regular(path)
     try:
         found = read_manifest(path)
     except UserError:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import UserError
+from harness.file_limits import DOCUMENT, SETTINGS, read_limited
 from harness.integrity.manifest import FILE, SIGNATURE
+from harness.parsing import read_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -87,7 +89,7 @@ def check(log_dir: Path, key_file: Path | None = None) -> Signed:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        stored: dict[str, Any] = json.loads(path.read_bytes())
+        stored: dict[str, Any] = read_json(path)
         name = str(stored["public_key"])
         key = Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
         given = base64.b64decode(str(stored["signature"]), validate=True)
@@ -103,7 +105,7 @@ def _manifest_bytes(log_dir: Path) -> bytes:
     path = log_dir / FILE
     if not path.is_file():
         raise UserError(f"There is no {path}; `podium manifest write {log_dir}` makes one.")
-    return path.read_bytes()
+    return read_limited(path, DOCUMENT)
 
 
 def _private_key(path: Path) -> "Ed25519PrivateKey":
@@ -141,7 +143,7 @@ def _public_key(path: Path) -> "Ed25519PublicKey":
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_limited(path, SETTINGS)
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); name a key file.") from error
 

@@ -10,7 +10,6 @@ both. Rows other than `regular` (tax, adjustment, rounding_error) and credits ar
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -27,6 +26,7 @@ from harness.invoices.lines import (
     malformed,
     moment,
 )
+from harness.parsing import decimal_of
 
 TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
@@ -135,7 +135,7 @@ def _tokens(row: _Row, sku: str) -> dict[str, Any]:
         "input_uncached": 0,
         "cache_read": 0,
         "output": 0,
-        kind: int(Decimal(amount)),
+        kind: int(decimal_of(str(amount))),
     }
 
 

@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError
+from harness.parsing import decimal_of
 
 HOUR = timedelta(hours=1)
 
@@ -69,7 +70,7 @@ def _whole(value: object) -> object:
         value = value.replace(",", "").strip()
         if not value:
             return None
-        value = Decimal(value)  # an error of Decimal is a ValueError's business below
+        value = decimal_of(value)
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else str(value)
     return value
@@ -88,7 +89,7 @@ def _money(value: object) -> object:
         raise ValueError("a binary float is no amount of money")
     if isinstance(value, str):
         bare = value.replace(",", "").replace("$", "").strip()
-        return bare or None
+        return decimal_of(bare) if bare else None
     return value
 
 

@@ -5,17 +5,17 @@ bucket per line; CSV and JSON lines are streamed. Floats in JSON become Decimal 
 sees them.
 """
 
-import csv
-import json
+import io
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
+from harness.file_limits import DOCUMENT, read_limited
 from harness.invoices import anthropic_usage, csv_rows, google_billing, openai_usage
 from harness.invoices.lines import Invoice, InvoiceLine
+from harness.parsing import decimal_of, lines_of, parse_json, rows_of_csv
 
 FORMATS = (
     "OpenAI usage (JSON, CSV) or costs, Anthropic usage or cost report, Google Cloud billing rows "
@@ -36,12 +36,11 @@ def read_invoice(path: Path) -> Invoice:
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
-            first = _first_line(file)
-    except UnicodeDecodeError as error:
+            first = _first_line(lines_of(file))
+        names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
+    except ValueError as error:
         raise _unknown(path) from error
-    if first.startswith(("{", "[")):
-        return _json_invoice(path)
-    return _csv_invoice(path, next(csv.reader([first]), list[str]()))
+    return _json_invoice(path) if first.startswith(("{", "[")) else _csv_invoice(path, names)
 
 
 def _first_line(file: Iterator[str]) -> str:
@@ -65,18 +64,19 @@ def _csv_invoice(path: Path, names: list[str]) -> Invoice:
 
 
 def _csv(path: Path) -> Rows:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        table = csv.reader(file)
-        names = [name.strip() for name in next((row for row in table if row), list[str]())]
-        for row in table:
-            if not row:
-                continue
-            if len(row) != len(names):
-                raise UserError(
-                    f"{path}, line {table.line_num}: {len(row)} fields where the header has "
-                    f"{len(names)}; export it again."
-                )
-            yield table.line_num, dict(zip(names, row, strict=True))
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = ((number, row) for number, row in rows_of_csv(lines_of(file)) if row)
+            names = [name.strip() for name in next(rows, (0, list[str]()))[1]]
+            for number, row in rows:
+                if len(row) != len(names):
+                    raise UserError(
+                        f"{path}, line {number}: {len(row)} fields where the header has "
+                        f"{len(names)}; export it again."
+                    )
+                yield number, dict(zip(names, row, strict=True))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read as CSV: {error}; export it again.") from error
 
 
 def _json_invoice(path: Path) -> Invoice:
@@ -136,23 +136,37 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
     text: str | None = None
     with path.open(encoding="utf-8-sig") as file:
-        head = _first_line(file)
+        head = _first_line(lines_of(file))
         if not _is_json(head) or head.startswith("["):
-            text = path.read_text(encoding="utf-8-sig")
+            text = _decoded(read_limited(path, DOCUMENT), path)
     if text is not None:
         whole = _parsed(text, path, 1)
         values = cast(list[Any], whole) if isinstance(whole, list) else [whole]
         yield from enumerate(values, 1)
         return
     with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_decodable(file, path), 1):
             if line.strip():
                 yield number, _parsed(line, path, number)
 
 
+def _decoded(content: bytes, path: Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
+
+
+def _decodable(file: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    try:
+        yield from lines_of(file)
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read: {error}; export it again.") from error
+
+
 def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
+        parse_json(line, decimal_of)
     except ValueError:
         return False
     return True
@@ -160,7 +174,7 @@ def _is_json(line: str) -> bool:
 
 def _parsed(text: str, path: Path, number: int) -> Any:
     try:
-        return json.loads(text, parse_float=Decimal)
+        return parse_json(text, decimal_of)
     except ValueError as error:
         raise UserError(f"{path}, line {number}: no JSON ({error}); export it again.") from error
 

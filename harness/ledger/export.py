@@ -61,13 +61,16 @@ def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
             for table, name in names.items()
         }
         counts, books = {"calls": 0, "queries": 0}, set[str]()
-        for tables in each_of(sittings):
-            for table, rows in (("calls", tables.calls), ("queries", tables.queries)):
-                counts[table] += rows.num_rows
-                if table in writers:
-                    writers[table].write(rows)
-            books.update(tables.books)
-        _close(writers, {**provenance(), "podium.price_books": "; ".join(sorted(books))})
+        try:
+            for tables in each_of(sittings):
+                for table, rows in (("calls", tables.calls), ("queries", tables.queries)):
+                    counts[table] += rows.num_rows
+                    if table in writers:
+                        writers[table].write(rows)
+                books.update(tables.books)
+        finally:
+            about = {**provenance(), "podium.price_books": "; ".join(sorted(books))}
+            _close(writers, about)
         (fresh / PAGE).write_text(schema_page())
         _list_files(fresh)
         files = _move(fresh, out)

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.escape import cell, markdown, visible
 from harness.ledger.otel import attributes
 from harness.ledger.row import plain
 
@@ -166,13 +167,15 @@ def spreadsheet_safe(value: Any) -> Any:
 
 
 def _md_line(row: Row) -> str:
-    cells = (html.escape(_cell(value), quote=False) for value in row.values())
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    cells = " | ".join(cell(_cell(value)) for value in row.values())
+    return markdown(f"| {cells} |\n")
 
 
 def _html_line(row: Row) -> str:
     return (
-        "<tr>" + "".join(f"<td>{html.escape(_cell(one))}</td>" for one in row.values()) + "</tr>\n"
+        "<tr>"
+        + "".join(f"<td>{html.escape(visible(_cell(one)))}</td>" for one in row.values())
+        + "</tr>\n"
     )
 
 

@@ -3,14 +3,18 @@
 What one row says is harness/ledger/merge.py; which files belong together, sitting_files.py.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.errors import UserError
 from harness.ledger.chain import Chain, read_chain
 from harness.ledger.journal import Tries, read_lines
 from harness.ledger.logged import LogRecord, read_log
-from harness.ledger.raw_log import Json
+from harness.ledger.raw_log import UNFOUNDED, Json
 from harness.ledger.sitting_files import Files
+from harness.parsing import first_line
 
 
 @dataclass(slots=True)
@@ -83,6 +87,20 @@ def gather(files: Files, *, answers: bool = False, digests: bool = False) -> Gat
     for path in files.logs:
         found.logs.append(read_log(path, seen, answers=answers, digests=digests))
     return found
+
+
+@contextmanager
+def naming_sitting(files: Files) -> Generator[None]:
+    """Turn what logs and journals of one sitting make fail into a UserError that names them."""
+    try:
+        yield
+    except UNFOUNDED as error:
+        places = {path.parent for path in (*files.logs, *files.journals)}
+        where = " or ".join(map(str, sorted(places)))
+        raise UserError(
+            f"A log or journal of {files.task!r} in {where} says what no run writes "
+            f"({type(error).__name__}: {first_line(error)}); restore it."
+        ) from error
 
 
 def _read_journal(path: Path, found: Gathered) -> None:

@@ -36,6 +36,7 @@ from typing import Any, cast
 
 import orjson
 
+from harness.file_limits import regular
 from harness.ledger.row import Cache, Scope, canonical
 from harness.records import Usage
 
@@ -271,6 +272,7 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
     A whole line that is no JSON object is left out too, and its number goes to `unreadable`: it
     breaks the chain (harness/ledger/chain.py), which is how an audit knows of it.
     """
+    regular(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):

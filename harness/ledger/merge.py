@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from harness.errors import UserError
 from harness.ledger.events import IN_FLIGHT, UNWRITTEN, CallEvent, seconds_between
-from harness.ledger.gather import CallRecord, Gathered, gather
+from harness.ledger.gather import CallRecord, Gathered, gather, naming_sitting
 from harness.ledger.logged import LogRecord, SampleRecord
 from harness.ledger.raw_log import Json
 from harness.ledger.row import LedgerRow
@@ -31,7 +31,9 @@ from harness.prices import Book, book_from_json, read_book
 
 def rows_of(files: Files) -> Iterator[LedgerRow]:
     """Yield the rows of one sitting, sorted by question, epoch and time."""
-    yield from merged(gather(files)).rows
+    with naming_sitting(files):
+        rows = merged(gather(files)).rows
+    yield from rows
 
 
 @dataclass(frozen=True, slots=True)

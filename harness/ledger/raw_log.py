@@ -5,10 +5,7 @@ audit, export) reads it here, one sample at a time; what changes a log goes thro
 What the calls in a sample are is harness/ledger/events.py.
 """
 
-import json
-import sys
 import zipfile
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,35 +15,21 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from harness.errors import UserError
+from harness.file_limits import BROKEN, member_bytes, refuse_bomb, refuse_false_sizes, regular
+from harness.parsing import json_with_nan
 
-if sys.version_info < (3, 14):
-    import zipfile_zstd  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs]
-    import zstandard
-
-    def unzstd(data: bytes, size: int) -> bytes:
-        """Return decompressed bytes; Inspect begins a new frame every 200 MiB of a sample."""
-        if size <= ONE_FRAME:
-            whole = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
-            if len(whole) == size:
-                return whole
-        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-            return reader.read(size)
-
-    BROKEN = (zstandard.ZstdError, zlib.error)
-else:
-    from compression import zstd
-
-    def unzstd(data: bytes, size: int) -> bytes:
-        """Return decompressed bytes, of all frames."""
-        return zstd.decompress(data)[:size]
-
-    BROKEN = (zstd.ZstdError, zlib.error)
-
-ONE_FRAME = 64 << 20
-"""What is larger is read piece by piece: a file's word on its size is no reason to take memory."""
-ZSTD = 93
 HEADERS = ("header.json", "_journal/start.json")
 """A run that ended has the first one; one that was killed, or still runs, only the second."""
+UNREADABLE = (
+    *(OSError, ValueError, NotImplementedError, MemoryError, RuntimeError, zipfile.BadZipFile),
+    *BROKEN,
+)
+"""What a damaged archive makes fail: zipfile raises RuntimeError for one with a password."""
+UNFOUNDED = (
+    *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
+    RecursionError,
+)
+"""What reading fails with where a file says what no run writes: another type, a huge number."""
 Json = dict[str, Any]
 
 
@@ -75,13 +58,15 @@ class RawLog:
 def open_log(path: Path) -> Generator[RawLog]:
     """Open an `.eval` file; UserError names one that is damaged or no Inspect log."""
     try:
+        size = regular(path)
         file = path.open("rb")
     except OSError as error:
         raise damaged(path, str(error)) from error
     with file:
         try:
             archive = zipfile.ZipFile(file)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            refuse_bomb(archive, size)
+        except UNREADABLE as error:
             raise damaged(path, str(error)) from error
         with archive:
             names = archive.NameToInfo
@@ -96,20 +81,36 @@ def naming(path: Path) -> Generator[None]:
     """Turn what a malformed log makes fail into a UserError that names the file."""
     try:
         yield
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+    except UNFOUNDED as error:
         raise damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
+    """Raise UserError for a log that Inspect's readers had better not unpack.
+
+    They take an archive at its word. What is unpacked here is counted and thrown away: of a log
+    whose header alone is wanted, the members that go with it.
+    """
+    try:
+        refuse_false_sizes(path, _is_of_header if header_only else bool)
+    except UNREADABLE as error:
+        raise damaged(path, str(error)) from error
+
+
+def _is_of_header(name: str) -> bool:
+    return not name.startswith("samples/")
 
 
 def damaged(path: Path, why: str) -> UserError:
     """Return the error that names a file nobody can read."""
-    said = why.splitlines()[0][:200] if why else "unreadable"
+    said = why.splitlines()[0][:200] if why.strip() else "unreadable"
     return UserError(f"{path} is damaged or no Inspect log ({said}); move it away and try again.")
 
 
 def _parsed(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> Json:
     try:
-        data = _loads(_member(file, info))
-    except (OSError, ValueError, NotImplementedError, MemoryError, *BROKEN) as error:
+        data = _loads(member_bytes(file, info))
+    except UNREADABLE as error:
         raise damaged(path, f"{info.filename}: {error}") from error
     if not isinstance(data, dict):
         raise damaged(path, f"{info.filename} holds no object")
@@ -120,26 +121,4 @@ def _loads(data: bytes) -> object:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        return json.loads(data)  # takes the NaN that Inspect writes for an unscored sample
-
-
-def _member(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
-    """Return one member's bytes: what `ZipFile.read` does, without its stream and over frames."""
-    file.seek(info.header_offset)
-    head = file.read(30)
-    if head[:4] != b"PK\x03\x04":
-        raise ValueError("it does not begin where the index says")
-    skipped = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
-    file.seek(skipped, 1)
-    packed = file.read(info.compress_size)
-    if info.compress_type == ZSTD:
-        data = unzstd(packed, info.file_size)
-    elif info.compress_type == zipfile.ZIP_DEFLATED:
-        data = zlib.decompress(packed, -15)
-    elif info.compress_type == zipfile.ZIP_STORED:
-        data = packed
-    else:
-        raise NotImplementedError(f"compressed by method {info.compress_type}")
-    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-        raise ValueError("its bytes are not those that were written")
-    return data
+        return json_with_nan(data)  # which Inspect writes for an unscored sample

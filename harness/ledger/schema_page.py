@@ -1,5 +1,6 @@
 """schema.md: what every exported column says, made from the code that writes it."""
 
+from harness.escape import cell
 from harness.ledger.columns import DIGITS, PLACES, QUOTIENTS, SCHEMA, columns_of
 from harness.ledger.otel import ATTRIBUTES
 from harness.ledger.query_row import QueryRow
@@ -64,4 +65,4 @@ def schema_page() -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return cell(text)

@@ -12,7 +12,7 @@ from typing import Any
 from harness.at_once import cores
 from harness.ledger.answered import Answered, book_name
 from harness.ledger.columns import table_of
-from harness.ledger.gather import Gathered, gather
+from harness.ledger.gather import Gathered, gather, naming_sitting
 from harness.ledger.merge import merged
 from harness.ledger.queries import query_rows
 from harness.ledger.query_row import QueryRow
@@ -38,7 +38,7 @@ class Tables:
 
 def tables_of(files: Files) -> Tables:
     """Read one sitting; UserError for a damaged file."""
-    with without_collector():
+    with without_collector(), naming_sitting(files):
         return _tables_of(files)
 
 

@@ -6,7 +6,6 @@ harness/prices/entries.py; how a book is made is harness/prices/snapshot.py.
 """
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from harness.errors import UserError
+from harness.file_limits import SETTINGS, read_limited
+from harness.parsing import parse_toml
 from harness.prices.entries import BadEntry, price_from, price_json
 from harness.prices.on_record import launch_day
 from harness.prices.pricing import Evidence, Price
@@ -56,7 +57,7 @@ class Book:
 def read_book(name: str) -> Book:
     """Read a price book by name or path; UserError says what is wrong and where."""
     path = book_path(name)
-    return parse_book(path.read_bytes(), path)
+    return parse_book(read_limited(path, SETTINGS), path)
 
 
 def book_path(name: str) -> Path:
@@ -71,7 +72,7 @@ def book_path(name: str) -> Path:
 def parse_book(content: bytes, path: Path) -> Book:
     """Return the book that a file's bytes state; UserError names the file and the entry."""
     try:
-        data = tomllib.loads(content.decode())
+        data = parse_toml(content)
         if unknown := sorted(set(data) - set(FIELDS)):
             raise BadEntry(f"it has the unknown field {unknown[0]!r}")
         book = Book(
@@ -85,12 +86,10 @@ def parse_book(content: bytes, path: Path) -> Book:
         _refuse_too_early(book)
     except KeyError as error:
         raise UserError(f"Price book {path} is malformed: it lacks {error}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(
-            f"Price book {path} is malformed: {type(error).__name__}: {error}."
-        ) from error
     except BadEntry as error:
         raise UserError(f"Price book {path} is malformed: {error}.") from error
+    except ValueError as error:
+        raise UserError(f"Price book {path} is malformed: not valid TOML: {error}.") from error
     return book
 
 

@@ -7,10 +7,11 @@ wrong with which. Not here: files and dates of books (harness/prices/books.py).
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import pairwise
 from typing import cast
 
+from harness.parsing import decimal_of
 from harness.prices.pricing import Evidence, Gpu, Price, Rates, Service, Tier
 
 Row = Mapping[str, object]
@@ -120,8 +121,8 @@ def _amount(name: str, field: str, value: object) -> Decimal | None:
     if isinstance(value, float):
         raise BadEntry(f'{name}: {field} is a bare number; quote it, {field} = "{value}"')
     try:
-        amount = Decimal(value) if isinstance(value, str | int) else Decimal("NaN")
-    except InvalidOperation:
+        amount = decimal_of(str(value)) if isinstance(value, str | int) else Decimal("NaN")
+    except ValueError:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0 or isinstance(value, bool):
         raise BadEntry(f"{name}: {field} must be a number from 0 up, not {value}")

@@ -51,6 +51,8 @@ class RewardClient:
     """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
     retries: int = 5
     """Tries after the first; before them some random part of 1, 2, 4, ... seconds passes."""
+    token: str = field(default="", repr=False)
+    """What the service's `--token-file` holds; empty where it asks for none."""
 
     _tally: Tally = field(
         default_factory=lambda: Tally(MOST_UNREACHED, UNREACHED_AFTER),
@@ -110,9 +112,10 @@ class RewardClient:
         raise AssertionError("the last try returns or raises")
 
     def _posted(self, body: bytes) -> list[RewardOutcome]:
-        request = urllib.request.Request(
-            f"{self.url.rstrip('/')}/score", body, {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        request = urllib.request.Request(f"{self.url.rstrip('/')}/score", body, headers)
         try:
             with _DIRECT.open(request, timeout=self.timeout_s) as reply:
                 return outcomes_from(_object(reply.read()))

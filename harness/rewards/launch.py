@@ -7,6 +7,7 @@ The hub knows neither suites nor conductors, so both are handed in. Not here: th
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
@@ -18,6 +19,7 @@ from harness.field import refuse_unready
 from harness.pool_file import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.recordings import prompts_recorded
+from harness.rewards.access import Access, read_token, refuse_open_door, restricted
 from harness.rewards.adversarial import refuse_gullible
 from harness.rewards.bodies import OnUnscored
 from harness.rewards.core import Answerer, Reward, RewardSettings, as_reply
@@ -54,6 +56,10 @@ class ServeRequest:
     """Completions are workflows for this pool; None: they are replies."""
     host: str = "127.0.0.1"
     port: int = 0
+    allow_hosts: tuple[str, ...] = ()
+    """Names under which others reach it, beside its address."""
+    token_file: Path | None = None
+    """Holds what every request must send; None: who is on this machine need not."""
     max_usd: Decimal | None = None
     timeout_s: float = 120.0
     max_masked: float = 0.3
@@ -91,6 +97,8 @@ def launch(
 
     UserError, before anything listens, for what can be known to fail.
     """
+    token = read_token(request.token_file, say)
+    refuse_open_door(request.host, token)
     settings = _settings(request)
     named = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
     exams = _without_exams(named, parts.bare)
@@ -111,7 +119,10 @@ def launch(
         service = RewardService(reward, exams, asked.shown, request.on_unscored, fresh)
         also = f"; {left} left out, for an exam asks them too" if left else ""
         said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}{also}."
-        serve(app(service), taken, ready=lambda: say(said))
+        address, port = taken.getsockname()[:2]
+        names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
+        access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
+        serve(restricted(app(service), access), taken, ready=lambda: say(said))
         say(_ended(service))
 
 

@@ -45,6 +45,8 @@ class Act:
     """Seconds before anything is sent: requests that come together are in flight together."""
     served: str | None = None
     """Model that answers; None: the one that was asked for."""
+    echoes: bool = False
+    """An error quotes the key that came with the request, in its body and in a header."""
     request_id: str | None = None
     """Given twice, two requests look like one; None: one of its own."""
     change: Change | None = None

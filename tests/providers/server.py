@@ -154,7 +154,12 @@ def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
     if act.status != 200:
         if act.retry_after is not None:
             headers["retry-after"] = str(act.retry_after)
-        return _sent(_written(dialect.error(act.status), act), act, headers)
+        said = _written(dialect.error(act.status), act)
+        if act.echoes:
+            headers[dialect.request_id_header] = headers["x-key"] = line.key
+            echo = f"Incorrect API key provided: {line.key}; scripted"
+            said = said.replace(b"scripted", echo.encode())
+        return _sent(said, act, headers)
     said = Said(line.response_id, line.served, act.text, act.tell(line.usage))
     if asked.streamed:
         headers["content-type"] = "text/event-stream"

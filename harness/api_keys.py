@@ -1,0 +1,131 @@
+"""Keys of providers, kept out of whatever is written or shown.
+
+A provider that refuses a key may quote it, in the body of its answer or in a header. Inspect writes
+such an error into the log, with its traceback, and podium says it on the screen. `guard` cleans
+what a model's provider raises or returns before anybody else sees it; `without_keys` cleans a text.
+Known are the values of environment variables that are named as keys are, and those that pool files
+hold (`args = { api_key = "..." }`), from `LEAST` characters on.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+LEAST = 8
+"""Shorter values are words (`EMPTY`, `none`), and would be replaced in the middle of others."""
+NAMED = re.compile(
+    r"(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
+    r"|password|cookie|credentials?)$",
+    re.IGNORECASE,
+)
+"""How names of keys end, in the environment, among a provider's arguments and in headers."""
+PUBLIC = ("PODIUM_GPQA_PASSWORD",)
+"""Named as a key is, and printed in a public README."""
+
+_FROM_POOLS: dict[str, str] = {}
+"""Value -> name, of all pools that this process has read."""
+
+
+def known_keys() -> dict[str, str]:
+    """Return every key that is known now, by its value, the longest first, with its name."""
+    own = {
+        value.strip(): name
+        for name, value in os.environ.items()
+        if NAMED.search(name) and name not in PUBLIC
+    }
+    found = {**own, **_FROM_POOLS}
+    return {one: found[one] for one in sorted(found, key=len, reverse=True) if len(one) >= LEAST}
+
+
+def note_keys(owner: str, settings: Mapping[str, Any]) -> None:
+    """Remember the keys among a worker's settings, headers and all."""
+    for name, value in _secrets(settings):
+        bare = value.removeprefix("Bearer ").removeprefix("Basic ").strip()
+        if len(bare) >= LEAST:
+            _FROM_POOLS.setdefault(bare, f"{owner}.{name}")
+
+
+def _secrets(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(cast(Mapping[str, Any], value))
+        elif isinstance(value, str) and NAMED.search(name):
+            yield name, value
+
+
+def without_keys(text: str) -> str:
+    """Return a text in which every known key is replaced by its name."""
+    return Cleaner(known_keys()).text(text)
+
+
+def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they may be written down: without those that are keys by their names."""
+    table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
+    return {name: _unsaid(value) for name, value in table.items() if not NAMED.search(name)}
+
+
+def _unsaid(value: Any) -> Any:
+    return shown(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """Replaces some keys, by value with their names, wherever they stand."""
+
+    keys: Mapping[str, str]
+
+    def text(self, text: str) -> str:
+        """Return a text without them."""
+        for value, name in self.keys.items():
+            if value in text:
+                text = text.replace(value, f"[key {name}]")
+        return text
+
+    def result(self, found: Any) -> None:
+        """Clean what a provider has returned: an exception, a reply, or its raw form."""
+        if isinstance(found, BaseException):
+            self.error(found)
+        elif self.keys and hasattr(found, "model_dump"):
+            self._attributes(found)
+
+    def error(self, error: BaseException) -> None:
+        """Clean an exception and all that led to it."""
+        seen: set[int] = set()
+        left: list[BaseException | None] = [error]
+        while left and self.keys:
+            one = left.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            one.args = tuple(self.cleaned(value) for value in one.args)
+            self._attributes(one)
+            left += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+
+    def cleaned(self, value: Any) -> Any:
+        """Return a value without them; the very same one where it holds none."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            table = cast(Mapping[Any, Any], value)
+            made = {self.cleaned(name): self.cleaned(one) for name, one in table.items()}
+            return cast(Any, value) if made == table else made
+        if isinstance(value, list | tuple):
+            items = [self.cleaned(one) for one in cast("list[Any]", value)]
+            same = all(old is new for old, new in zip(cast("list[Any]", value), items, strict=True))
+            return cast(Any, value) if same else type(cast("list[Any]", value))(items)
+        if hasattr(value, "model_dump") and hasattr(value, "__dict__"):
+            self._attributes(value)
+        return value
+
+    def _attributes(self, found: Any) -> None:
+        for name, value in list(cast("dict[str, Any]", vars(found)).items()):
+            held = getattr(
+                value, "_content", None
+            )  # of an HTTP response, which Google's errors keep
+            if isinstance(held, bytes):
+                value._content = self.text(held.decode("utf-8", "replace")).encode()
+            cleaned = self.cleaned(value)
+            if cleaned is not value:
+                vars(found)[name] = cleaned
