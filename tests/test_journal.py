@@ -16,6 +16,7 @@ from toy import PRICES, calls, toy_pool, toy_run
 
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
+from harness.ledger.billing import TEMPLATE
 from harness.ledger.journal import (
     FOLDER,
     OLDER,

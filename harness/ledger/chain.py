@@ -6,6 +6,7 @@ keeps the last digest and the count (harness/integrity/manifest.py).
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
