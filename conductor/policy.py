@@ -9,10 +9,10 @@ and the prompted systems by name (prompted.py).
 
 from dataclasses import replace
 
-from conductor.adaptive import WHOLE, Shown, checked, shown_workers
+from conductor.adaptive import WHOLE, CardReading, Shown, checked, legible_workers, shown_workers
 from conductor.asking import Seat, ask_for_plan
 from conductor.form import Form
-from conductor.prompt import request
+from conductor.prompt import request, shortened
 from conductor.recursion import Rounds
 from conductor.rounds import Work, further_rounds
 from harness.errors import UserError
@@ -35,15 +35,18 @@ def conductor_system(
 
     It is shown the workers that `shown` draws for each question, and asked again as `rounds` say.
     """
-    form = form or Form()
+    form, reading = form or Form(), shown.reading or CardReading()
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
         _refuse_impossible(form, shown, pool)
-        workers = shown_workers(pool.workers, question.id, shown)
-        chat = request(form, question.text, [pool.card(worker) for worker in workers])
-        work = Work(Seat(form, pool, workers, retries), question, rounds)
+        workers = _whom(pool, question, shown)
+        cards = [pool.card(worker) for worker in workers]
+        cut = shortened(form, question.text, cards, reading.fits) if reading.fits else None
+        chat = cut.chat if cut else request(form, question.text, cards)
+        seat = Seat(form, pool, workers, retries, constrained=reading.constrained)
+        work = Work(seat, question, rounds)
         planned = await ask_for_plan(work.seat, chat)
         work.heard(planned)
         plan = planned.reading.plan
@@ -52,10 +55,19 @@ def conductor_system(
         else:
             await work.carry_out(plan)
             await further_rounds(work, chat, planned.said)
-        drawn = {} if shown.whole else {"shown": list(workers)}
-        return replace(work.answer, noted={**work.noted(), **drawn})
+        whole = shown.whole and workers == pool.workers
+        noted = ({} if whole else {"shown": list(workers)}) | (cut.noted if cut else {})
+        return replace(work.answer, noted={**work.noted(), **noted})
 
     return answer
+
+
+def _whom(pool: Pool, question: Question, shown: Shown) -> tuple[str, ...]:
+    workers = shown_workers(pool.workers, question.id, shown)
+    if shown.reading is None:
+        return workers
+    cards = [pool.card(worker) for worker in workers]
+    return legible_workers(workers, cards, question.id, shown)
 
 
 def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:

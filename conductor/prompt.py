@@ -9,8 +9,10 @@ What is said in a later round is in recursion.py.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
@@ -151,6 +153,8 @@ of equal length and with at most {max_steps} entries each."""
 
 COMPACT_MODELS = "Models:"
 COMPACT_PLAN = "Plan:"
+COMPACT_THOUGHT = " Ask: {}. Ask:"
+"""How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
 
 
 def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage]:
@@ -177,6 +181,47 @@ def first_words(text: str, count: int) -> str:
     """
     found = list(re.finditer(r"\S+", text))
     return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A request that fits, and what was left out of it."""
+
+    chat: list[ChatMessage]
+    card_signs: int | None = None
+    """Characters that are left of each card at most; None: all."""
+    question_signs: int | None = None
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What a log shall say of it."""
+        cut = {"of each card": self.card_signs, "of the question": self.question_signs}
+        said = {part: f"{signs} characters" for part, signs in cut.items() if signs is not None}
+        return {"cut": said} if said else {}
+
+
+def shortened(
+    form: Form, question: str, cards: Sequence[str], fits: Callable[[str], bool]
+) -> Shortened:
+    """Return a request that fits: cards are cut to one length first, then the question.
+
+    Where nothing fits, the shortest one: whoever is asked then says that it does not.
+    """
+    cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
+    question = shown_question(form, question)
+
+    def made(card_signs: int, signs: int = len(question)) -> list[ChatMessage]:
+        return request(form, question[:signs], [card[:card_signs] for card in cards])
+
+    longest = max(map(len, cards), default=0)
+    if fits(made(longest)[0].text):
+        return Shortened(made(longest))
+    signs = range(longest)
+    at = bisect_left(signs, True, key=lambda one: not fits(made(one)[0].text)) - 1
+    if at >= 0:
+        return Shortened(made(at), at)
+    at = bisect_left(range(len(question)), True, key=lambda one: not fits(made(0, one)[0].text)) - 1
+    return Shortened(made(0, max(at, 0)), 0, max(at, 0))
 
 
 def plan_request(

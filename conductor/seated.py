@@ -9,21 +9,25 @@ decoding (embedded/), training (training/), checkpoints as files (checkpoint.py)
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
-from conductor.adaptive import WHOLE, Shown, shown_of
+from conductor.adaptive import WHOLE, CardReading, Shown, opening, shown_of
 from conductor.checkpoint import (
     TRAINED,
     About,
+    cards_digest,
     folder_of,
     identity,
     kept_digest,
     read_about,
     released,
 )
+from conductor.embedded.weights import read_shape
+from conductor.embedded.words import read_words
 from conductor.form import Form
 from conductor.policy import conductor_system
 from conductor.prompt import prompts
@@ -32,7 +36,7 @@ from conductor.study import read_study
 from harness.errors import UserError
 from harness.plural import counted
 from harness.pool import Pool
-from harness.pool_file import WorkerSpec
+from harness.pool_file import WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.refusal import Refusal
 from harness.solver import as_solver
@@ -43,6 +47,9 @@ PRICE = "embedded/conductor"
 """Key in a price book for whatever runs in this process; a book without it has no price for it."""
 MOST_TOKENS = 1024
 """Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+
+PLAN_TOKENS = 256
+"""Of a small model's context that are kept for its plan; the longest one met has 130."""
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -67,9 +74,10 @@ def conductor(
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
+    whom = replace(shown_of(shown, order, shown_seed), reading=card_reading(checkpoint, True))
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
-        shown_of(shown, order, shown_seed),
+        whom,
         rounds,
         _studied(about, checkpoint),
     )
@@ -85,16 +93,20 @@ def conductor_served(
     shown_seed: int = 0,
     rounds: int | None = None,
     sha256: str = "",
+    constrained: bool = False,
 ) -> Solver:
     """Let the `conductor` role plan, asked and read as a checkpoint is.
 
     For a checkpoint that a server of yours runs: the role's model is that server's, and
-    `checkpoint` the folder that it serves.
+    `checkpoint` the folder that it serves. `constrained` sends vLLM's `structured_outputs`, so that
+    the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
     known = _studied(about, checkpoint)
-    return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds, known), pool)
+    reading = card_reading(checkpoint, constrained)
+    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
+    return as_solver(trained_system(about, whom, rounds, known), pool)
 
 
 def _refuse_another(checkpoint: str, sha256: str) -> None:
@@ -123,6 +135,42 @@ def trained_system(
         return await system(question, pool)
 
     return answer
+
+
+def card_reading(checkpoint: str, constrained: bool) -> CardReading | None:
+    """Return what a checkpoint makes of role cards; None where it learnt from none.
+
+    A compact one goes by the first words of the cards that it learnt from, and has little context.
+    """
+    about = _about(checkpoint)
+    if not (about.form.cards and about.cards_sha256):
+        return None
+    if about.form.layout != "compact":
+        return CardReading(constrained=constrained)
+    most = len(about.workers) or None
+    return CardReading(_openings(about), most, _fitting(folder_of(checkpoint)), constrained)
+
+
+def _openings(about: About) -> frozenset[str]:
+    """Return the first words that a checkpoint knows; none where nobody has its cards any more."""
+    if about.openings:
+        return frozenset(about.openings)
+    try:
+        cards = [worker.card for worker in read_pool(about.pool).workers]
+    except UserError:
+        return frozenset()
+    same = cards_digest(cards) == about.cards_sha256
+    return frozenset(opening(card) for card in cards) if same else frozenset()
+
+
+def _fitting(folder: Path) -> Callable[[str], bool] | None:
+    """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
+    try:
+        shape = read_shape(folder)
+        words = read_words(folder, shape.vocabulary)
+    except UserError:
+        return None
+    return lambda text: len(words.tokens(text)) + PLAN_TOKENS <= shape.context
 
 
 def seat(checkpoint: str) -> WorkerSpec:

@@ -26,12 +26,20 @@ class Words:
     tokenizer: Tokenizer
 
     def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text; nothing is put before or behind it."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+        """Return the tokens of a text; nothing is put before or behind it.
+
+        Half a character, which no tokenizer takes, is read as a question mark.
+        """
+        whole = text.encode(errors="replace").decode()
+        return self.tokenizer.encode(whole, add_special_tokens=False).ids
 
     def text(self, tokens: list[int]) -> str:
         """Return the text of tokens, without special ones."""
         return self.tokenizer.decode(tokens, skip_special_tokens=True)
+
+    def texts(self, vocabulary: int) -> list[str]:
+        """Return the text of each token on its own; special ones and unknown ones have none."""
+        return [self.text([token]) for token in range(vocabulary)]
 
 
 def read_words(folder: Path, vocabulary: int) -> Words:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from conductor.adaptive import opening
 from conductor.checkpoint import About, cards_digest, taught_digests, write_about
 from conductor.training.folder import PLANS, code_revision, describe
 from conductor.training.job import Training
@@ -91,6 +92,7 @@ def about(training: Training, step: int) -> About:
         pool=spec.name,
         workers=spec.names,
         cards_sha256=cards_digest(cards) if config.form.cards else "",
+        openings=tuple(sorted({opening(card) for card in cards})) if config.form.cards else (),
         suites=tuple(training.exams),
         data={name: exam.suite.data_revision for name, exam in training.exams.items()},
         taught=taught_digests(asked, bare),
