@@ -23,7 +23,8 @@ class CardReading:
     """What a conductor that was trained on role cards makes of others, and how it is decoded."""
 
     openings: frozenset[str] | None = None
-    """First words of the cards that it learnt from, which a small one goes by; None: it reads."""
+    """First words of the cards that it learnt from, which a small one goes by: others say nothing
+    to it, and are not shown to it, since any text draws it somewhere. None: it reads all cards."""
     most: int | None = None
     """Workers whose numbers it learnt to write; None: any."""
     fits: Callable[[str], bool] | None = None
@@ -31,12 +32,14 @@ class CardReading:
     constrained: bool = False
     """Whether its decoder is told to write nothing but plans (plan_regex.py)."""
 
-    def told_apart(self, cards: Sequence[str]) -> list[bool]:
-        """Say of each worker whether its card tells it from all others."""
-        if self.openings is None:
-            return [True] * len(cards)
-        words = [opening(card) for card in cards]
-        return [word in self.openings and words.count(word) == 1 for word in words]
+    def knows(self, card: str) -> bool:
+        """Say whether a card says anything to it."""
+        return self.openings is None or opening(card) in self.openings
+
+    def tells_apart(self, cards: Sequence[str]) -> bool:
+        """Say whether every card says something to it that no other does."""
+        words = {opening(card) for card in cards}
+        return self.openings is None or (len(words) == len(cards) and words <= self.openings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +90,15 @@ def legible_workers(
     """Return the workers that a conductor can number, in an order that favours none it cannot tell.
 
     As they are where it can tell them apart. Else their order is drawn for each question, so that
-    whatever it does without knowing falls on each of them as often; where it has too few numbers,
-    one worker for each word that it knows comes first, and the draw takes the others.
+    whatever it does without knowing falls on each of them as often. Where it has too few numbers,
+    one worker for each word that it knows is shown, and the draw takes the others.
     """
     reading = shown.reading or CardReading()
     most = reading.most or len(workers)
-    if len(workers) <= most and all(reading.told_apart(cards)):
+    if len(workers) <= most and reading.tells_apart(cards):
         return tuple(workers)
     drawn = Random(f"{shown.seed} {question_id} cards").sample(range(len(workers)), len(workers))
-    known = reading.openings or frozenset[str]()
-    first = {opening(cards[at]): at for at in reversed(drawn) if opening(cards[at]) in known}
+    first = {opening(cards[at]): at for at in reversed(drawn) if reading.knows(cards[at])}
     ranked = sorted(drawn, key=lambda at: at not in first.values())
     kept = frozenset(ranked[:most])
     return tuple(workers[at] for at in drawn if at in kept)

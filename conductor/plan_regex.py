@@ -7,6 +7,7 @@ too, so that a log shows what a conductor was held to. Not here: decoding (embed
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 from json import dumps
 
@@ -21,6 +22,7 @@ OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
 _SPECIAL = "\\[](){}|*+?.^$"
 
 
+@lru_cache(maxsize=256)
 def plan_regex(form: Form, workers: int, *, later: bool = False) -> str:
     """Return the expression of every plan that so many workers can run, reasoning included.
 

@@ -7,12 +7,15 @@ graded, and wrong. Not here: what is said and how it is read (prompt.py, reading
 and the prompted systems by name (prompted.py).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspect_ai.model import ChatMessage
 
 from conductor.adaptive import WHOLE, CardReading, Shown, checked, legible_workers, shown_workers
 from conductor.asking import Seat, ask_for_plan
 from conductor.form import Form
-from conductor.prompt import request, shortened
+from conductor.prompt import shortened
 from conductor.recursion import Rounds
 from conductor.rounds import Work, further_rounds
 from harness.errors import UserError
@@ -35,39 +38,51 @@ def conductor_system(
 
     It is shown the workers that `shown` draws for each question, and asked again as `rounds` say.
     """
-    form, reading = form or Form(), shown.reading or CardReading()
+    form = form or Form()
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
         _refuse_impossible(form, shown, pool)
-        workers = _whom(pool, question, shown)
-        cards = [pool.card(worker) for worker in workers]
-        cut = shortened(form, question.text, cards, reading.fits) if reading.fits else None
-        chat = cut.chat if cut else request(form, question.text, cards)
-        seat = Seat(form, pool, workers, retries, constrained=reading.constrained)
-        work = Work(seat, question, rounds)
-        planned = await ask_for_plan(work.seat, chat)
+        asked = first_request(form, shown, question, pool)
+        work = Work(replace(asked.seat, retries=retries), question, rounds)
+        planned = await ask_for_plan(work.seat, asked.chat)
         work.heard(planned)
         plan = planned.reading.plan
         if isinstance(plan, Malformed):
             work.answer = malformed(plan)
         else:
             await work.carry_out(plan)
-            await further_rounds(work, chat, planned.said)
-        whole = shown.whole and workers == pool.workers
-        noted = ({} if whole else {"shown": list(workers)}) | (cut.noted if cut else {})
-        return replace(work.answer, noted={**work.noted(), **noted})
+            await further_rounds(work, asked.chat, planned.said)
+        return replace(work.answer, noted={**work.noted(), **asked.noted})
 
     return answer
 
 
-def _whom(pool: Pool, question: Question, shown: Shown) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a conductor is asked first, and about whom."""
+
+    seat: Seat
+    chat: list[ChatMessage]
+    noted: dict[str, Any]
+    """What a log shall say of it, where that is not all: the workers that were `shown`, those whose
+    cards it does not read, and what was cut."""
+
+
+def first_request(form: Form, shown: Shown, question: Question, pool: Pool) -> PlanRequest:
+    """Return what the pool's conductor is asked first about a question."""
+    reading = shown.reading or CardReading()
     workers = shown_workers(pool.workers, question.id, shown)
-    if shown.reading is None:
-        return workers
-    cards = [pool.card(worker) for worker in workers]
-    return legible_workers(workers, cards, question.id, shown)
+    workers = legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
+    cards = {worker: pool.card(worker) for worker in workers}
+    unread = [worker for worker, card in cards.items() if not reading.knows(card)]
+    legible = ["" if worker in unread else card for worker, card in cards.items()]
+    asked = shortened(form, question.text, legible, reading.fits)
+    whole = shown.whole and workers == pool.workers
+    noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
+    seat = Seat(form, pool, workers, constrained=reading.constrained)
+    return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})
 
 
 def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:

@@ -164,8 +164,9 @@ def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage
     where the form hides cards, are shown as bare ordinals.
     """
     shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
-    asked = shown_question(form, question)
-    return [ChatMessageUser(content=_LAYOUTS[form.layout](form, asked, shown))]
+    text = _LAYOUTS[form.layout](form, shown_question(form, question), shown)
+    # Half a character (JSON can spell one) is shown as a question mark: it cannot be sent.
+    return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
 
 def shown_question(form: Form, question: str) -> str:
@@ -201,27 +202,30 @@ class Shortened:
 
 
 def shortened(
-    form: Form, question: str, cards: Sequence[str], fits: Callable[[str], bool]
+    form: Form, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> Shortened:
     """Return a request that fits: cards are cut to one length first, then the question.
 
-    Where nothing fits, the shortest one: whoever is asked then says that it does not.
+    Without a measure everything fits. Where nothing does, the shortest one: whoever is asked then
+    says so.
     """
+    whole = request(form, question, cards)
+    if fits is None or fits(whole[0].text):
+        return Shortened(whole)
     cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
 
     def made(card_signs: int, signs: int = len(question)) -> list[ChatMessage]:
         return request(form, question[:signs], [card[:card_signs] for card in cards])
 
-    longest = max(map(len, cards), default=0)
-    if fits(made(longest)[0].text):
-        return Shortened(made(longest))
-    signs = range(longest)
-    at = bisect_left(signs, True, key=lambda one: not fits(made(one)[0].text)) - 1
-    if at >= 0:
-        return Shortened(made(at), at)
-    at = bisect_left(range(len(question)), True, key=lambda one: not fits(made(0, one)[0].text)) - 1
-    return Shortened(made(0, max(at, 0)), 0, max(at, 0))
+    def most(signs: int, fitting: Callable[[int], bool]) -> int:
+        return bisect_left(range(signs), True, key=lambda count: not fitting(count)) - 1
+
+    each = most(max(map(len, cards), default=0), lambda count: fits(made(count)[0].text))
+    if each >= 0:
+        return Shortened(made(each), each)
+    left = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
+    return Shortened(made(0, left), 0, left)
 
 
 def plan_request(

@@ -26,8 +26,6 @@ from conductor.checkpoint import (
     read_about,
     released,
 )
-from conductor.embedded.weights import read_shape
-from conductor.embedded.words import read_words
 from conductor.form import Form
 from conductor.policy import conductor_system
 from conductor.prompt import prompts
@@ -74,7 +72,8 @@ def conductor(
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
-    whom = replace(shown_of(shown, order, shown_seed), reading=card_reading(checkpoint, True))
+    reading = card_reading(checkpoint, constrained=True)
+    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         whom,
@@ -104,7 +103,7 @@ def conductor_served(
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
     known = _studied(about, checkpoint)
-    reading = card_reading(checkpoint, constrained)
+    reading = card_reading(checkpoint, constrained=constrained)
     whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     return as_solver(trained_system(about, whom, rounds, known), pool)
 
@@ -137,7 +136,7 @@ def trained_system(
     return answer
 
 
-def card_reading(checkpoint: str, constrained: bool) -> CardReading | None:
+def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
     """Return what a checkpoint makes of role cards; None where it learnt from none.
 
     A compact one goes by the first words of the cards that it learnt from, and has little context.
@@ -151,20 +150,24 @@ def card_reading(checkpoint: str, constrained: bool) -> CardReading | None:
     return CardReading(_openings(about), most, _fitting(folder_of(checkpoint)), constrained)
 
 
-def _openings(about: About) -> frozenset[str]:
-    """Return the first words that a checkpoint knows; none where nobody has its cards any more."""
+def _openings(about: About) -> frozenset[str] | None:
+    """Return the first words that a checkpoint knows; None where its cards are not at hand."""
     if about.openings:
         return frozenset(about.openings)
     try:
         cards = [worker.card for worker in read_pool(about.pool).workers]
     except UserError:
-        return frozenset()
+        return None
     same = cards_digest(cards) == about.cards_sha256
-    return frozenset(opening(card) for card in cards) if same else frozenset()
+    return frozenset(opening(card) for card in cards) if same else None
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
     """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
+    # Inspect imports this file in every process; few need a tokenizer.
+    from conductor.embedded.weights import read_shape
+    from conductor.embedded.words import read_words
+
     try:
         shape = read_shape(folder)
         words = read_words(folder, shape.vocabulary)

@@ -26,12 +26,8 @@ class Words:
     tokenizer: Tokenizer
 
     def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text; nothing is put before or behind it.
-
-        Half a character, which no tokenizer takes, is read as a question mark.
-        """
-        whole = text.encode(errors="replace").decode()
-        return self.tokenizer.encode(whole, add_special_tokens=False).ids
+        """Return the tokens of a text; nothing is put before or behind it."""
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
 
     def text(self, tokens: list[int]) -> str:
         """Return the text of tokens, without special ones."""
