@@ -7,7 +7,7 @@ function for training rows and exams. A small conductor cannot tell any workers 
 asking (policy.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
@@ -40,6 +40,24 @@ class CardReading:
         """Say whether every card says something to it that no other does."""
         words = {opening(card) for card in cards}
         return self.openings is None or (len(words) == len(cards) and words <= self.openings)
+
+    def remarks(self, cards: Mapping[str, str]) -> list[str]:
+        """Return what whoever seats it on a pool shall know, given each worker's card."""
+        said: list[str] = []
+        unread = [worker for worker, card in cards.items() if not self.knows(card)]
+        if unread:
+            words = ", ".join(sorted(self.openings or ()))
+            said.append(
+                f"goes by the word that a card opens with and knows {words}: the card of "
+                f"{', '.join(unread)} says nothing to it, so it is drawn for each question which "
+                "of these it asks."
+            )
+        if self.most and len(cards) > self.most:
+            said.append(
+                f"learnt to number {self.most} workers: of {len(cards)} it is shown {self.most}, "
+                "those whose cards it knows and others drawn for each question."
+            )
+        return said
 
 
 @dataclass(frozen=True, slots=True)

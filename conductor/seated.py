@@ -49,6 +49,13 @@ MOST_TOKENS = 1024
 PLAN_TOKENS = 256
 """Of a small model's context that are kept for its plan; the longest one met has 130."""
 
+BY_CARDS = (
+    "its decoder can write nothing but plans of the workers that it is shown (a regular "
+    "expression, in the log of each of its calls)",
+    "a card that opens with a word that it never learnt is not shown to it, and the order of workers "
+    "that it cannot tell apart is drawn for each question",
+)
+
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
 
@@ -70,13 +77,12 @@ def conductor(
     those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
     name is refused: a resumed run goes on with the same model.
     """
+    reading = card_reading(checkpoint, constrained=True)
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
-    reading = card_reading(checkpoint, constrained=True)
-    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
-        whom,
+        replace(shown_of(shown, order, shown_seed), reading=reading),
         rounds,
         _studied(about, checkpoint),
     )
@@ -100,11 +106,11 @@ def conductor_served(
     `checkpoint` the folder that it serves. `constrained` sends vLLM's `structured_outputs`, so that
     the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
+    reading = card_reading(checkpoint, constrained=constrained)
+    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
     known = _studied(about, checkpoint)
-    reading = card_reading(checkpoint, constrained=constrained)
-    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     return as_solver(trained_system(about, whom, rounds, known), pool)
 
 
@@ -142,12 +148,16 @@ def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
     A compact one goes by the first words of the cards that it learnt from, and has little context.
     """
     about = _about(checkpoint)
-    if not (about.form.cards and about.cards_sha256):
+    if not _by_cards(about):
         return None
     if about.form.layout != "compact":
         return CardReading(constrained=constrained)
     most = len(about.workers) or None
     return CardReading(_openings(about), most, _fitting(folder_of(checkpoint)), constrained)
+
+
+def _by_cards(about: About) -> bool:
+    return about.form.cards and bool(about.cards_sha256)
 
 
 def _openings(about: About) -> frozenset[str] | None:
@@ -284,6 +294,7 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "its own price is invented: it runs on the machine that asks",
+            *(BY_CARDS if about and _by_cards(about) else ()),
         ),
     )
 
