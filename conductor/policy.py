@@ -79,7 +79,7 @@ def first_request(form: Form, shown: Shown, question: Question, pool: Pool) -> P
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
     asked = shortened(form, question.text, legible, reading.fits)
-    whole = shown.whole and workers == pool.workers
+    whole = shown.whole and workers == pool.workers and not unread
     noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
     seat = Seat(form, pool, workers, constrained=reading.constrained)
     return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})

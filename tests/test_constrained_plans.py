@@ -18,9 +18,10 @@ import pytest
 from benchmarks.valid_plans import HOSTILE, WRITTEN, ask, drawn_cards, pool_of, questions
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, get_model
+from test_warm_start_plans import SMALL
 from test_warm_start_plans import drawn as corpus_drawn
 
-from conductor.adaptive import WHOLE, CardReading, Shown, legible_workers
+from conductor.adaptive import WHOLE, Shown, legible_workers
 from conductor.asking import ask_for_plan
 from conductor.checkpoint import folder_of, read_about
 from conductor.embedded.automaton import NEVER, Automaton, Guide, Vocabulary
@@ -113,9 +114,10 @@ def test_a_later_round_may_also_keep_the_answer() -> None:
 
 
 def test_the_warm_starts_plans_are_in_the_language() -> None:
-    changes = ("suites.train=12", "validation.questions=3")
-    config = read_config("practice-cpu-adaptive", changes)
-    training = found(config, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare))
+    config = read_config("practice-cpu-adaptive", SMALL)
+    training = found(
+        config, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare)
+    )
     rows = [training.asking.shown(row) for row in training.rows(16)]
     for one, _, said in corpus_drawn(corpus_of(config, rows), rows, 60):
         assert Automaton(plan_regex(config.form, len(one.workers))).matches(said)
@@ -192,8 +194,8 @@ def test_a_vocabulary_that_cannot_spell_the_text_is_refused() -> None:
 
 
 def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
-    asked, equal = practice(3), 0
-    for pool in ("rehearsal", "drawn-3", "drawn-5"):
+    asked, equal = practice(2), 0
+    for pool in ("rehearsal", "drawn-5"):
         spec = read_pool(pool)
         guide = ADAPTIVE.guides.of(plan_regex(FORM, len(spec.names)))
         for question in asked:
@@ -207,17 +209,17 @@ def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
             assert isinstance(read(FORM, ADAPTIVE.words.text(free.tokens), spec.names), Workflow)
             assert held == free
             equal += 1
-    assert equal == 36
+    assert equal == 16
 
 
 def test_every_plan_on_pools_of_2_to_12_workers_can_be_run(model: Model) -> None:
     before, sizes = 0, set[int]()
-    for number in range(44):
+    for number in (*range(2, 44, 4), *range(3, 44, 8)):
         _, cards = drawn_cards(number)
         sizes.add(len(cards))
         asked, pool = questions(6, number), pool_of(cards, model)
         assert not anyio.run(ask, pool, asked, FORM, NOW).wrong
-        if number < 4:
+        if number < 7:
             before += anyio.run(ask, pool, asked, FORM, WHOLE).wrong.total()
     assert sizes == {*range(2, 13)}
     assert before > 0, "what is drawn is no trial"
@@ -247,10 +249,10 @@ UNKNOWN = (WRITTEN[0], *WRITTEN[2:6])
 
 
 def test_workers_whose_cards_it_does_not_know_are_asked_evenly(model: Model) -> None:
-    found = anyio.run(asked_whom, UNKNOWN, practice(50), model)
+    found = anyio.run(asked_whom, UNKNOWN, practice(25), model)
     share = found.total() / len(UNKNOWN)
     assert len(found) == len(UNKNOWN)
-    assert all(0.6 * share < times < 1.5 * share for times in found.values()), found
+    assert all(0.5 * share < times < 1.6 * share for times in found.values()), found
 
 
 def test_a_card_that_it_knows_is_still_asked_for_its_kind_of_question(model: Model) -> None:
@@ -375,7 +377,7 @@ def strangers(folder: Path) -> Path:
 
 def logged(folder: Path) -> list[Any]:
     """Return the samples of a run's only log."""
-    (path,) = find_logs(folder)
+    (path,) = find_logs([folder])
     return read_eval_log(str(path)).samples or []
 
 
@@ -392,7 +394,7 @@ def test_a_run_logs_what_its_conductor_was_held_to_whom_it_was_shown_and_what_it
         calls = [one for one in sample.events if one.event == "model" and one.role == "conductor"]
         held = [one.config.extra_body["structured_outputs"]["regex"] for one in calls]
         assert held == [plan_regex(FORM, 3)]
-        noted = json.dumps(sample.metadata) + json.dumps(sample.store)
-        assert '"unread"' in noted
-        assert '"shown"' in noted
-        assert '"malformed' not in noted
+        work = sample.metadata["podium"]
+        assert not work["plan"].startswith("malformed")
+        assert sorted(work["noted"]["shown"]) == ["sage", "scribe", "swift"]
+        assert work["noted"]["unread"] == work["noted"]["shown"]

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from statistics import median
 
 import anyio
 from inspect_ai.model import GenerateConfig, Model, get_model
@@ -52,7 +51,7 @@ WRITTEN = (
 HOSTILE = (
     "",
     "   \n\t ",
-    "数学和科学问题的专家，回答简短。",
+    "数学和科学问题的专家",
     "خبير في الرياضيات والبرمجة",
     "🧮🧮🧮 🚀",
     "x" * 10_000,
@@ -72,8 +71,8 @@ HOSTILE = (
 
 FOREIGN = (
     "Let $ABC$ be a triangle with circumradius $R$. Find the sum of all $n$ with $\\varphi(n)=24$.",
-    "You are given an integer array nums and an integer k. Return the number of subarrays with sum k.",
-    "Which of these isotopes has a half-life shorter than an hour? (A) one (B) two (C) three (D) four",
+    "Given an integer array nums and an integer k, return the number of subarrays with sum k.",
+    "Which isotope has a half-life shorter than an hour? (A) one (B) two (C) three (D) four",
     "",
     "?",
     "求所有满足条件的正整数。" * 200,
@@ -90,6 +89,8 @@ class Counted:
     """What one way of asking came to."""
 
     plans: int = 0
+    tokens: int = 0
+    """That the conductor wrote."""
     seconds: list[float] = field(default_factory=list[float])
     wrong: Counter[str] = field(default_factory=Counter[str])
 
@@ -146,6 +147,7 @@ async def ask(pool: Pool, asked: Sequence[Question], form: Form, shown: Shown) -
         planned = await ask_for_plan(replace(first.seat, retries=0), first.chat)
         found.seconds.append(time.perf_counter() - begun)
         found.plans += 1
+        found.tokens += sum(one.usage.output for one in planned.replies if one.usage)
         plan = planned.reading.plan
         if isinstance(plan, Malformed):
             found.wrong[plan.reason] += 1
@@ -175,10 +177,13 @@ def main(words: Sequence[str] | None = None) -> int:
             for row in (kind, "all"):
                 held = found.setdefault((row, way), Counted())
                 held.plans += counted.plans
+                held.tokens += counted.tokens
                 held.seconds += counted.seconds
                 held.wrong += counted.wrong
     for (row, way), one in sorted(found.items()):
-        times = f"{1000 * sum(one.seconds) / one.plans:.1f} ms mean, {1000 * median(one.seconds):.1f} median"
+        milliseconds = 1000 * sum(one.seconds) / one.plans
+        each = 1000 * sum(one.seconds) / one.tokens
+        times = f"{milliseconds:6.1f} ms a plan {each:5.2f} a token"
         common = "; ".join(f"{count} x {reason}" for reason, count in one.wrong.most_common(2))
         print(f"{row:8} {way:7} {one.plans:6} plans {one.share:7.2f} % valid  {times}  {common}")
     return int(bool(found["all", "now"].wrong))
