@@ -52,8 +52,8 @@ PLAN_TOKENS = 256
 BY_CARDS = (
     "its decoder can write nothing but plans of the workers that it is shown (a regular "
     "expression, in the log of each of its calls)",
-    "a card that opens with a word that it never learnt is not shown to it, and the order of workers "
-    "that it cannot tell apart is drawn for each question",
+    "a card that opens with a word that it never learnt is not shown to it, and the order of "
+    "workers that it cannot tell apart is drawn for each question",
 )
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"

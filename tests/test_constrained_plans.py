@@ -18,6 +18,8 @@ import pytest
 from benchmarks.valid_plans import HOSTILE, WRITTEN, ask, drawn_cards, pool_of, questions
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, get_model
+from providers import CLIENTS_WARN
+from providers.checkpoint_server import NAME, serve_checkpoint
 from test_warm_start_plans import SMALL
 from test_warm_start_plans import drawn as corpus_drawn
 
@@ -398,3 +400,28 @@ def test_a_run_logs_what_its_conductor_was_held_to_whom_it_was_shown_and_what_it
         assert not work["plan"].startswith("malformed")
         assert sorted(work["noted"]["shown"]) == ["sage", "scribe", "swift"]
         assert work["noted"]["unread"] == work["noted"]["shown"]
+
+
+@CLIENTS_WARN
+def test_a_served_checkpoint_is_held_where_its_server_is_asked_to(model: Model) -> None:
+    cards = ["A", "数学の専門家", HOSTILE[9], ""]
+    with serve_checkpoint(folder_of("adaptive")) as (url, bill):
+        served = get_model(
+            f"openai-api/any/{NAME}",
+            config=GenerateConfig(temperature=0.0, max_tokens=MOST_TOKENS),
+            base_url=url,
+            api_key="none",
+            memoize=False,
+        )
+
+        async def plans(conductor: Model) -> list[str]:
+            pool, said = pool_of(cards, conductor), list[str]()
+            for question in practice(1):
+                first = first_request(FORM, NOW, question, pool)
+                planned = await ask_for_plan(first.seat, first.chat)
+                assert isinstance(planned.reading.plan, Workflow)
+                said.append(planned.said)
+            return said
+
+        assert anyio.run(plans, served) == anyio.run(plans, model)
+    assert len(bill) == 4

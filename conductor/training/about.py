@@ -58,6 +58,8 @@ is in `podium.json`. {label}
 Versions: {versions}.
 """
 
+HELD = """It knows workers by their cards. Seated on any pool its
+decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
 WORTH = {
     "paper": "1 right, 0.5 wrong, 0 unreadable (arXiv 2512.04388, section 3.1)",
     "plain": "1 right, 0 otherwise",
@@ -116,6 +118,7 @@ def card(training: Training, step: int, validation: Mapping[str, Any] | None) ->
         for name, one in said["data"].items()
     ]
     label = "" if training.spec.label != "rehearsal" else "Its workers are rehearsal programs."
+    label = " ".join(filter(None, (label, HELD if config.form.cards else "")))
     return CARD.format(
         pool=training.spec.name,
         label=label,
