@@ -2,7 +2,7 @@
 
 The paper restricts each question of its fine-tuning to a random k-model subset (arXiv 2512.04388,
 section 3.2); how k is drawn is not published, so ours is uniform over 2..n. Order is ours. One pure
-function for training rows and exams. A small conductor cannot tell any workers of any pool apart:
+function for training rows and exams. A small conductor cannot tell the workers of every pool apart:
 `CardReading` says which, and among others the draw decides. Not here: showing them (prompt.py),
 asking (policy.py).
 """

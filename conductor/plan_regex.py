@@ -1,8 +1,8 @@
 r"""The plans of a form as a regular expression, for decoding that can write nothing else.
 
 It is a part of what the form's reader takes (parse.py, json_form.py), in the one spelling that
-prompts show (`written`): every text that it matches is a plan of these workers, and a test draws
-ten thousand. It travels as vLLM's `structured_outputs` parameter, which the embedded provider takes
+prompts show (`written`): every text that it matches is a plan of these workers, which a test draws
+at random. It travels as vLLM's `structured_outputs` parameter, which the embedded provider takes
 too, so that a log shows what a conductor was held to. Not here: decoding (embedded/automaton.py).
 """
 
