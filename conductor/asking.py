@@ -11,13 +11,14 @@ from decimal import Decimal
 from inspect_ai.model import ChatMessage
 
 from conductor.form import Form
+from conductor.plan_regex import plan_regex
 from conductor.prompt import retry_request
 from conductor.reading import Reading, examine
 from conductor.recursion import kept
 from harness.errors import UserError, WorkerError
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Reply
-from harness.workflow import Malformed
+from harness.workflow import Malformed, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Seat:
     workers: tuple[str, ...]
     """In the order of their numbers."""
     retries: int = 1
+    constrained: bool = False
+    """Whether its decoder is told to write nothing but plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +51,21 @@ async def ask_for_plan(seat: Seat, request: Sequence[ChatMessage], number: int =
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
             "with --model-role conductor=PROVIDER/MODEL."
         )
-    chat, replies = list(request), list[Reply]()
+    chat, replies, sampling = list(request), list[Reply](), _sampling(seat, later=number > 1)
     while True:
-        reply = await seat.pool.ask(CONDUCTOR, chat, step=_name(number, len(replies)))
+        reply = await seat.pool.ask(CONDUCTOR, chat, _name(number, len(replies)), sampling)
         replies.append(reply)
         found = examine(seat.form, reply.text, seat.workers)
         keeps = number > 1 and kept(found.plan) is not found.plan
         if not isinstance(found.plan, Malformed) or keeps or len(replies) > seat.retries:
             return Planned(reply.text, found, tuple(replies))
         chat += retry_request(seat.form, reply.text, found.plan)
+
+
+def _sampling(seat: Seat, *, later: bool) -> Sampling | None:
+    if not seat.constrained:
+        return None
+    return Sampling(regex=plan_regex(seat.form, len(seat.workers), later=later))
 
 
 def _name(number: int, retried: int) -> str:

@@ -66,6 +66,9 @@ class About:
     """Further rounds that it was trained for (conductor/recursion.py)."""
     weights_sha256: str = ""
     """Of model.safetensors; filled in when it is written."""
+    openings: tuple[str, ...] = ()
+    """First words of the cards that it was shown; empty in older files, whose pool may have them.
+    """
     summary: str = ""
     """One line for tables, e.g. "GRPO on four practice suites, published reward"."""
     schema: Literal[1] = 1

@@ -7,12 +7,15 @@ graded, and wrong. Not here: what is said and how it is read (prompt.py, reading
 and the prompted systems by name (prompted.py).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from conductor.adaptive import WHOLE, Shown, checked, shown_workers
+from inspect_ai.model import ChatMessage
+
+from conductor.adaptive import WHOLE, CardReading, Shown, checked, legible_workers, shown_workers
 from conductor.asking import Seat, ask_for_plan
 from conductor.form import Form
-from conductor.prompt import request
+from conductor.prompt import shortened
 from conductor.recursion import Rounds
 from conductor.rounds import Work, further_rounds
 from harness.errors import UserError
@@ -41,21 +44,45 @@ def conductor_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         _refuse_impossible(form, shown, pool)
-        workers = shown_workers(pool.workers, question.id, shown)
-        chat = request(form, question.text, [pool.card(worker) for worker in workers])
-        work = Work(Seat(form, pool, workers, retries), question, rounds)
-        planned = await ask_for_plan(work.seat, chat)
+        asked = first_request(form, shown, question, pool)
+        work = Work(replace(asked.seat, retries=retries), question, rounds)
+        planned = await ask_for_plan(work.seat, asked.chat)
         work.heard(planned)
         plan = planned.reading.plan
         if isinstance(plan, Malformed):
             work.answer = malformed(plan)
         else:
             await work.carry_out(plan)
-            await further_rounds(work, chat, planned.said)
-        drawn = {} if shown.whole else {"shown": list(workers)}
-        return replace(work.answer, noted={**work.noted(), **drawn})
+            await further_rounds(work, asked.chat, planned.said)
+        return replace(work.answer, noted={**work.noted(), **asked.noted})
 
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a conductor is asked first, and about whom."""
+
+    seat: Seat
+    chat: list[ChatMessage]
+    noted: dict[str, Any]
+    """What a log shall say of it, where that is not all: the workers that were `shown`, those whose
+    cards it does not read, and what was cut."""
+
+
+def first_request(form: Form, shown: Shown, question: Question, pool: Pool) -> PlanRequest:
+    """Return what the pool's conductor is asked first about a question."""
+    reading = shown.reading or CardReading()
+    workers = shown_workers(pool.workers, question.id, shown)
+    workers = legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
+    cards = {worker: pool.card(worker) for worker in workers}
+    unread = [worker for worker, card in cards.items() if not reading.knows(card)]
+    legible = ["" if worker in unread else card for worker, card in cards.items()]
+    asked = shortened(form, question.text, legible, reading.fits)
+    whole = shown.whole and workers == pool.workers and not unread
+    noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
+    seat = Seat(form, pool, workers, constrained=reading.constrained)
+    return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})
 
 
 def _refuse_impossible(form: Form, shown: Shown, pool: Pool) -> None:

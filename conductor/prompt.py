@@ -9,8 +9,10 @@ What is said in a later round is in recursion.py.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
@@ -151,6 +153,8 @@ of equal length and with at most {max_steps} entries each."""
 
 COMPACT_MODELS = "Models:"
 COMPACT_PLAN = "Plan:"
+COMPACT_THOUGHT = " Ask: {}. Ask:"
+"""How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
 
 
 def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage]:
@@ -160,8 +164,9 @@ def request(form: Form, question: str, cards: Sequence[str]) -> list[ChatMessage
     where the form hides cards, are shown as bare ordinals.
     """
     shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
-    asked = shown_question(form, question)
-    return [ChatMessageUser(content=_LAYOUTS[form.layout](form, asked, shown))]
+    text = _LAYOUTS[form.layout](form, shown_question(form, question), shown)
+    # Half a character (JSON can spell one) is shown as a question mark: it cannot be sent.
+    return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
 
 def shown_question(form: Form, question: str) -> str:
@@ -177,6 +182,50 @@ def first_words(text: str, count: int) -> str:
     """
     found = list(re.finditer(r"\S+", text))
     return text if len(found) <= count else f"{text[: found[count - 1].end()]} ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A request that fits, and what was left out of it."""
+
+    chat: list[ChatMessage]
+    card_signs: int | None = None
+    """Characters that are left of each card at most; None: all."""
+    question_signs: int | None = None
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What a log shall say of it."""
+        cut = {"of each card": self.card_signs, "of the question": self.question_signs}
+        said = {part: f"{signs} characters" for part, signs in cut.items() if signs is not None}
+        return {"cut": said} if said else {}
+
+
+def shortened(
+    form: Form, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
+) -> Shortened:
+    """Return a request that fits: cards are cut to one length first, then the question.
+
+    Without a measure everything fits. Where nothing does, the shortest one: whoever is asked then
+    says so.
+    """
+    whole = request(form, question, cards)
+    if fits is None or fits(whole[0].text):
+        return Shortened(whole)
+    cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
+    question = shown_question(form, question)
+
+    def made(card_signs: int, signs: int = len(question)) -> list[ChatMessage]:
+        return request(form, question[:signs], [card[:card_signs] for card in cards])
+
+    def most(signs: int, fitting: Callable[[int], bool]) -> int:
+        return bisect_left(range(signs), True, key=lambda count: not fitting(count)) - 1
+
+    each = most(max(map(len, cards), default=0), lambda count: fits(made(count)[0].text))
+    if each >= 0:
+        return Shortened(made(each), each)
+    left = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
+    return Shortened(made(0, left), 0, left)
 
 
 def plan_request(

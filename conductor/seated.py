@@ -9,15 +9,17 @@ decoding (embedded/), training (training/), checkpoints as files (checkpoint.py)
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
-from conductor.adaptive import WHOLE, Shown, shown_of
+from conductor.adaptive import WHOLE, CardReading, Shown, opening, shown_of
 from conductor.checkpoint import (
     TRAINED,
     About,
+    cards_digest,
     folder_of,
     identity,
     kept_digest,
@@ -32,7 +34,7 @@ from conductor.study import read_study
 from harness.errors import UserError
 from harness.plural import counted
 from harness.pool import Pool
-from harness.pool_file import WorkerSpec
+from harness.pool_file import WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.refusal import Refusal
 from harness.solver import as_solver
@@ -43,6 +45,16 @@ PRICE = "embedded/conductor"
 """Key in a price book for whatever runs in this process; a book without it has no price for it."""
 MOST_TOKENS = 1024
 """Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+
+PLAN_TOKENS = 256
+"""Of a small model's context that are kept for its plan; the longest one met has 130."""
+
+BY_CARDS = (
+    "its decoder can write nothing but plans of the workers that it is shown (a regular "
+    "expression, in the log of each of its calls)",
+    "a card that opens with a word that it never learnt is not shown to it, and the order of "
+    "workers that it cannot tell apart is drawn for each question",
+)
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -65,11 +77,12 @@ def conductor(
     those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
     name is refused: a resumed run goes on with the same model.
     """
+    reading = card_reading(checkpoint, constrained=True)
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
-        shown_of(shown, order, shown_seed),
+        replace(shown_of(shown, order, shown_seed), reading=reading),
         rounds,
         _studied(about, checkpoint),
     )
@@ -85,16 +98,20 @@ def conductor_served(
     shown_seed: int = 0,
     rounds: int | None = None,
     sha256: str = "",
+    constrained: bool = False,
 ) -> Solver:
     """Let the `conductor` role plan, asked and read as a checkpoint is.
 
     For a checkpoint that a server of yours runs: the role's model is that server's, and
-    `checkpoint` the folder that it serves.
+    `checkpoint` the folder that it serves. `constrained` sends vLLM's `structured_outputs`, so that
+    the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
+    reading = card_reading(checkpoint, constrained=constrained)
+    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
     known = _studied(about, checkpoint)
-    return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds, known), pool)
+    return as_solver(trained_system(about, whom, rounds, known), pool)
 
 
 def _refuse_another(checkpoint: str, sha256: str) -> None:
@@ -123,6 +140,50 @@ def trained_system(
         return await system(question, pool)
 
     return answer
+
+
+def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
+    """Return what a checkpoint makes of role cards; None where it learnt from none.
+
+    A compact one goes by the first words of the cards that it learnt from, and has little context.
+    """
+    about = _about(checkpoint)
+    if not _by_cards(about):
+        return None
+    if about.form.layout != "compact":
+        return CardReading(constrained=constrained)
+    most = len(about.workers) or None
+    return CardReading(_openings(about), most, _fitting(folder_of(checkpoint)), constrained)
+
+
+def _by_cards(about: About) -> bool:
+    return about.form.cards and bool(about.cards_sha256)
+
+
+def _openings(about: About) -> frozenset[str] | None:
+    """Return the first words that a checkpoint knows; None where its cards are not at hand."""
+    if about.openings:
+        return frozenset(about.openings)
+    try:
+        cards = [worker.card for worker in read_pool(about.pool).workers]
+    except UserError:
+        return None
+    same = cards_digest(cards) == about.cards_sha256
+    return frozenset(opening(card) for card in cards) if same else None
+
+
+def _fitting(folder: Path) -> Callable[[str], bool] | None:
+    """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
+    # Inspect imports this file in every process; few need a tokenizer.
+    from conductor.embedded.weights import read_shape
+    from conductor.embedded.words import read_words
+
+    try:
+        shape = read_shape(folder)
+        words = read_words(folder, shape.vocabulary)
+    except UserError:
+        return None
+    return lambda text: len(words.tokens(text)) + PLAN_TOKENS <= shape.context
 
 
 def seat(checkpoint: str) -> WorkerSpec:
@@ -233,6 +294,7 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "its own price is invented: it runs on the machine that asks",
+            *(BY_CARDS if about and _by_cards(about) else ()),
         ),
     )
 

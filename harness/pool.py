@@ -172,9 +172,11 @@ def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
     if sampling is None:
         return GenerateConfig()
     limit = model.config.max_tokens if sampling.times_max_tokens != 1 else None
+    held = {"structured_outputs": {"regex": sampling.regex}} if sampling.regex else {}
     return GenerateConfig(
         temperature=sampling.temperature,
         max_tokens=limit * sampling.times_max_tokens if limit else None,
+        extra_body={**(model.config.extra_body or {}), **held} if held else None,
     )
 
 

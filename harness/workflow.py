@@ -7,7 +7,7 @@ Not here: reading text (conductor/parse.py) and running anything (harness/execut
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 MAX_STEPS = 5
 """The Conductor's limit (arXiv 2512.04388, section 4.1); hand-written baselines may use more."""
@@ -27,6 +27,8 @@ class Sampling:
     """None keeps the worker's; models that take none ignore it, as Inspect's providers do."""
     times_max_tokens: int = 1
     """The worker's own token limit times this; a worker without a limit has none to raise."""
+    regex: str | None = None
+    """What the whole reply matches, for a provider that decodes so: vLLM's `structured_outputs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,13 @@ class Workflow:
         return json.dumps([_as_dict(step) for step in self.steps], ensure_ascii=False)
 
 
-def _as_dict(step: Step) -> dict[str, object]:
+def _as_dict(step: Step) -> dict[str, Any]:
     """Return a step as plain data; how it samples only where that is not the worker's own way."""
     found = asdict(step)
     if step.sampling is None:
         del found["sampling"]
+    elif step.sampling.regex is None:
+        del found["sampling"]["regex"]
     return found
 
 

@@ -4,6 +4,7 @@ Equality with transformers is tests/training/test_embedded_parity.py, which need
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -150,7 +151,14 @@ def test_a_prompt_that_does_not_fit_is_a_reply_that_says_so_in_one_sentence(tmp_
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("top_p", 0.5), ("top_k", 3), ("stop_seqs", ["x"]), ("presence_penalty", 1.0)],
+    [
+        ("top_p", 0.5),
+        ("top_k", 3),
+        ("stop_seqs", ["x"]),
+        ("presence_penalty", 1.0),
+        ("extra_body", {"top_k": 20}),
+        ("extra_body", {"structured_outputs": {"json": {}}}),
+    ],
 )
 def test_settings_that_would_be_ignored_are_refused(
     tmp_path: Path, setting: str, value: object
@@ -158,6 +166,14 @@ def test_settings_that_would_be_ignored_are_refused(
     folder = write_checkpoint(tmp_path)
     with pytest.raises(UserError, match=f"knows no {setting}"):
         ask(folder, "Why?", GenerateConfig.model_validate({setting: value}))
+
+
+def test_a_reply_is_held_to_the_regular_expression_that_vllm_would_be_told(tmp_path: Path) -> None:
+    folder = speaker(tmp_path)
+    held = GenerateConfig(extra_body={"structured_outputs": {"regex": "(?:yes|no), [a-c]{4}\\."}})
+    output = ask(folder, "Why?", held)
+    assert re.fullmatch(r"(?:yes|no), [a-c]{4}\.", output.completion)
+    assert output.stop_reason == "stop"
 
 
 def test_arguments_that_nobody_knows_are_refused(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from conductor.checkpoint import folder_of
+from conductor.embedded.automaton import Guides
 from conductor.embedded.decode import Decoded, Sampled, decode
 from conductor.embedded.qwen2 import Qwen2, loaded
 from conductor.embedded.threads import one_thread
@@ -45,6 +46,8 @@ class Checkpoint:
 
     model: Qwen2
     words: Words
+    guides: Guides
+    """What it may write where it is held to an expression."""
 
 
 def opened(name: str) -> Checkpoint:
@@ -58,7 +61,10 @@ def opened(name: str) -> Checkpoint:
 @lru_cache(maxsize=8)
 def _opened(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     weights = read_weights(folder)
-    return Checkpoint(loaded(weights), read_words(folder, weights.shape.vocabulary))
+    shape = weights.shape
+    words = read_words(folder, shape.vocabulary)
+    guides = Guides(lambda: words.texts(shape.vocabulary), shape.ends)
+    return Checkpoint(loaded(weights), words, guides)
 
 
 class EmbeddedAPI(ModelAPI):
@@ -96,7 +102,10 @@ class EmbeddedAPI(ModelAPI):
         started = time.monotonic()
         model, words = self.checkpoint.model, self.checkpoint.words
         prompt = words.tokens("".join(message.text for message in input))
-        how = Sampled(config.temperature or 0.0, self._drawn(input, config), config.max_tokens)
+        expression = _expression(config)
+        guide = self.checkpoint.guides.of(expression) if expression else None
+        seed = self._drawn(input, config)
+        how = Sampled(config.temperature or 0.0, seed, config.max_tokens, guide)
         if model.weights.parameters <= QUICK:
             found = _decoded(model, prompt, how)
         else:
@@ -152,6 +161,12 @@ def _seed(name: str, arguments: dict[str, Any]) -> int:
     return seed
 
 
+def _expression(config: GenerateConfig) -> str:
+    """Return the regular expression that a reply matches, as vLLM is told it; empty for any."""
+    asked = (config.extra_body or {}).get("structured_outputs")
+    return str(asked["regex"]) if asked else ""
+
+
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
     """Raise UserError for settings that would be ignored without a word."""
     asked = {
@@ -163,9 +178,16 @@ def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -
         "frequency_penalty": bool(config.frequency_penalty),
         "presence_penalty": bool(config.presence_penalty),
         "logprobs": bool(config.logprobs),
+        "response_schema": config.response_schema is not None,
+        "extra_body but structured_outputs.regex": not _only_regex(config.extra_body or {}),
     }
     for setting, there in asked.items():
         if there:
             raise UserError(
                 f"embedded/{name} knows no {setting}: leave it out, or serve the model."
             )
+
+
+def _only_regex(body: dict[str, Any]) -> bool:
+    held: Any = body.get("structured_outputs")
+    return not body or (len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"])

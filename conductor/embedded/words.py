@@ -33,6 +33,10 @@ class Words:
         """Return the text of tokens, without special ones."""
         return self.tokenizer.decode(tokens, skip_special_tokens=True)
 
+    def texts(self, vocabulary: int) -> list[str]:
+        """Return the text of each token on its own; special ones and unknown ones have none."""
+        return [self.text([token]) for token in range(vocabulary)]
+
 
 def read_words(folder: Path, vocabulary: int) -> Words:
     """Return a checkpoint's tokenizer; UserError when it is missing, damaged or another's."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from conductor.adaptive import opening
 from conductor.checkpoint import About, cards_digest, taught_digests, write_about
 from conductor.training.folder import PLANS, code_revision, describe
 from conductor.training.job import Training
@@ -58,6 +59,8 @@ is in `podium.json`. {label}
 Versions: {versions}.
 """
 
+HELD = """It knows workers by their cards. Seated on any pool its
+decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
 WORTH = {
     "paper": "1 right, 0.5 wrong, 0 unreadable (arXiv 2512.04388, section 3.1)",
     "plain": "1 right, 0 otherwise",
@@ -92,6 +95,7 @@ def about(training: Training, step: int) -> About:
         pool=spec.name,
         workers=spec.names,
         cards_sha256=cards_digest(cards) if config.form.cards else "",
+        openings=tuple(sorted({opening(card) for card in cards})) if config.form.cards else (),
         suites=tuple(training.exams),
         data={name: exam.suite.data_revision for name, exam in training.exams.items()},
         taught=taught_digests(asked, bare),
@@ -115,6 +119,7 @@ def card(training: Training, step: int, validation: Mapping[str, Any] | None) ->
         for name, one in said["data"].items()
     ]
     label = "" if training.spec.label != "rehearsal" else "Its workers are rehearsal programs."
+    label = " ".join(filter(None, (label, HELD if config.form.cards else "")))
     return CARD.format(
         pool=training.spec.name,
         label=label,

@@ -18,9 +18,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from conductor.adaptive import opening
 from conductor.form import Form
 from conductor.parse import NAMES
-from conductor.prompt import request, shown_question, written
+from conductor.prompt import COMPACT_THOUGHT, request, shown_question, written
 from conductor.recursion import again
 from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.kinds import Floats, Kinds, overlaps, told_apart
@@ -199,8 +200,8 @@ class Corpus:
     def _reason(self, shown: Shown, numbers: list[int]) -> str:
         # Each number of the list is found by the token two before it, three before it here
         # (lookup_heads.py): the first one by `Ask`, the others by the number before.
-        called = (f"{handle(shown.known[number])}{number}" for number in numbers)
-        return f" Ask: {', '.join(called)}. Ask:"
+        called = (f"{opening(shown.known[number])}{number}" for number in numbers)
+        return COMPACT_THOUGHT.format(", ".join(called))
 
 
 def corpus_of(config: TrainingConfig, shown: Sequence[Shown]) -> Corpus:
@@ -226,12 +227,3 @@ def _shares(weights: Floats) -> Floats:
     """Return weights that sum to 1, nearly even where all are 0."""
     held = weights + FLOOR
     return held / held.sum()
-
-
-def handle(card: str) -> str:
-    """Return what a worker is called by: the first word of its card.
-
-    >>> handle("Looks up facts about elements.")
-    'Looks'
-    """
-    return " ".join(card.split()[:1]).rstrip(".,:;")

@@ -47,7 +47,9 @@ def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> di
     """Return the reply to a request; the template puts contents one behind the other."""
     prompt = checkpoint.words.tokens("".join(one["content"] for one in asked["messages"]))
     most = asked.get("max_tokens") or asked.get("max_completion_tokens")
-    how = Sampled(asked.get("temperature") or 0.0, 0, most)
+    regex = asked.get("structured_outputs", {}).get("regex")
+    guide = checkpoint.guides.of(regex) if regex else None
+    how = Sampled(asked.get("temperature") or 0.0, 0, most, guide)
     found = decode(checkpoint.model, prompt, how)
     message = {"role": "assistant", "content": checkpoint.words.text(found.tokens)}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _ending(found)}
