@@ -45,7 +45,7 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
 
 def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
     """Yield why the calls of a worker would have no price: no entry, or none for its service."""
-    price = book.prices.get(slot.price_ref)
+    price = book.price(slot.price_ref)
     if slot.not_auditable:
         return  # the pool says that it has none, and every table says it again
     if price is None and not book.prices:
@@ -71,7 +71,7 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
 
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
     """Return the slots whose calls will have no dollar figure."""
-    return [slot.name for slot in spec.slots if slot.price_ref not in book.prices]
+    return [slot.name for slot in spec.slots if book.price(slot.price_ref) is None]
 
 
 def package_problems() -> list[str]:

@@ -227,11 +227,11 @@ def _workers(facts: Sequence[RunFacts]) -> str:
 
 
 def _rates(run: RunFacts, book: Book, ref: str) -> str:
-    price = book.prices.get(ref)
+    price = book.price(ref)
     if price is None:
         return "no price"
     market = price.evidence and run.label != "rehearsal"
-    return f"{price.input} / {price.output}" + (f" ({price.evidence})" if market else "")
+    return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
 def _spend(sittings: Sequence[Sitting]) -> str:

@@ -102,7 +102,7 @@ class Estimator:
 
     def _one(self, worker: str, prompt: int | None, output: int | None) -> Take:
         ref = self.spec.worker(worker).price_ref
-        price = self.book.prices.get(ref)
+        price = self.book.price(ref)
         if price is None:
             self.unknown[f"{worker} has no price ({ref} is not in {self.book.name})"] = None
         usd = None

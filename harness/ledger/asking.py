@@ -197,14 +197,14 @@ def _written_down(request: Request, asked: Asked, spend: Spend | None) -> Genera
 
 def _most(request: Request, spend: Spend) -> Decimal | None:
     """Return the most that an attempt without an answer can have cost; None if unbounded."""
-    price, model = spend.book.prices.get(request.price_ref), request.model
+    price, model = spend.book.price(request.price_ref), request.model
     sizes = request.prompt_bytes, request.max_tokens
     return upper_bound(Attempted("unknown", "none", None, _service(model), *sizes), price)
 
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
     """Return an outcome with what it cost, so that a book or a count changed later shows."""
-    price = spend.book.prices.get(request.price_ref) if spend else None
+    price = spend.book.price(request.price_ref) if spend else None
     if price is None or (ended.usage is None and not ended.refused):
         return ended
     if ended.refused or ended.cache == "read":

@@ -122,7 +122,7 @@ class About:
         """Return what a call costs at the book in the log."""
         if found := self.served.get(call.role):
             return priced(call, *found)
-        return priced(call, self.book.prices.get(call.model), "standard")
+        return priced(call, self.book.price(call.model), "standard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def about_log(header: Json, path: Path) -> About:
         )
     book = book_from_json(facts.prices)
     served: dict[str, tuple[Price | None, Service]] = {
-        name: (book.prices.get(worker.price), worker.service)
+        name: (book.price(worker.price), worker.service)
         for name, worker in facts.workers.items()
     }
     return About(path, facts, book, served)
