@@ -15,6 +15,7 @@ from conductor.prompt import retry_request
 from conductor.reading import Reading, examine
 from conductor.recursion import kept
 from harness.errors import UserError, WorkerError
+from harness.ledger.plans import PLANNING
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Reply
 from harness.workflow import Malformed
@@ -62,7 +63,7 @@ async def ask_for_plan(seat: Seat, request: Sequence[ChatMessage], number: int =
 def _name(number: int, retried: int) -> str:
     """Return what a call is called in logs."""
     round = f" again, round {number}" if number > 1 else ""
-    return f"{CONDUCTOR}: plan{round}" + (f", retry {retried}" if retried else "")
+    return f"{PLANNING}{round}" + (f", retry {retried}" if retried else "")
 
 
 def usd_of(replies: Sequence[Reply]) -> Decimal:

@@ -32,10 +32,10 @@ from conductor.study import read_study
 from harness.errors import UserError
 from harness.plural import counted
 from harness.pool import Pool
-from harness.pool_file import WorkerSpec
+from harness.pool_file import PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, Answer, Question
 from harness.refusal import Refusal
-from harness.solver import as_solver
+from harness.solver import as_solver, named_pool
 from harness.system import Manifest, System
 
 PROVIDER = "embedded"
@@ -43,6 +43,12 @@ PRICE = "embedded/conductor"
 """Key in a price book for whatever runs in this process; a book without it has no price for it."""
 MOST_TOKENS = 1024
 """Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+
+OTHERS = (
+    "was trained for the {1} of pool {0!r} alone and knows them by their numbers; {2} has others, "
+    "or another order: take conductor-adaptive, which reads the workers' cards, or "
+    "conductor-prompted."
+)
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -67,6 +73,7 @@ def conductor(
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
+    _refuse_misplaced(about, pool)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         shown_of(shown, order, shown_seed),
@@ -93,6 +100,7 @@ def conductor_served(
     """
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
+    _refuse_misplaced(about, pool)
     known = _studied(about, checkpoint)
     return as_solver(trained_system(about, shown_of(shown, order, shown_seed), rounds, known), pool)
 
@@ -100,6 +108,20 @@ def conductor_served(
 def _refuse_another(checkpoint: str, sha256: str) -> None:
     if sha256 and identity(folder_of(checkpoint)) != sha256:
         raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+
+
+def _refuse_misplaced(about: About, pool: str | None) -> None:
+    """Raise Refusal for a pool that a checkpoint was not trained for; plain Inspect asks here."""
+    spec = named_pool(pool)
+    if spec and (why := _misplaced(about, spec)):
+        raise Refusal(f"This checkpoint {why}")
+
+
+def _misplaced(about: About, spec: PoolSpec) -> str | None:
+    """Return why a checkpoint cannot conduct a pool, without its name; None when it can."""
+    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+        return None
+    return OTHERS.format(about.pool, counted(len(about.workers), "worker"), f"pool {spec.name!r}")
 
 
 def trained_system(
@@ -120,6 +142,9 @@ def trained_system(
     async def answer(question: Question, pool: Pool) -> Answer:
         if question.id in studied:
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
+        if pool.spec is None and not about.conducted(pool.workers, ()):
+            said = OTHERS.format(about.pool, counted(len(about.workers), "worker"), "this eval")
+            raise UserError(f"This checkpoint {said}")
         return await system(question, pool)
 
     return answer
@@ -157,6 +182,15 @@ def arguments(checkpoint: str) -> Mapping[str, Any]:
     return {"checkpoint": checkpoint, "sha256": identity(folder_of(checkpoint))}
 
 
+def misplaced(checkpoint: str, spec: PoolSpec) -> str | None:
+    """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None.
+
+    One that was trained for a single pool knows its workers by their numbers alone: elsewhere they
+    would be other workers, or none. Solver arguments (`shown`, `order`) may change that pool.
+    """
+    return _misplaced(_about(checkpoint), spec)
+
+
 def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
 
@@ -191,6 +225,7 @@ SERVED = Manifest(
     k="checkpoint",
     brings=lambda k: arguments(_named(k)),
     unfit=lambda k, suite, digests: taught(k, suite, digests),
+    misplaced=lambda k, spec: misplaced(k, spec),
 )
 
 
@@ -230,6 +265,7 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         seat=_chosen(checkpoint, seat),
         brings=_chosen(checkpoint, arguments),
         unfit=lambda k, suite, digests: taught(k or checkpoint, suite, digests),
+        misplaced=lambda k, spec: misplaced(k or checkpoint, spec),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "its own price is invented: it runs on the machine that asks",

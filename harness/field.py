@@ -33,7 +33,7 @@ from harness.system import Group, Manifest
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))
 """What stands for several systems (harness/groups.py)."""
-CONDUCTORS = ("conductor", "conductor-prompted")
+CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 """Whose row controls are matched with, the first that is there."""
 
 
@@ -137,7 +137,7 @@ def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
         return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
     if "conductor" in manifest.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    if unseated := _unseated(name, manifest):
+    if unseated := _unseated(name, manifest) or _misplaced(name, manifest, spec):
         return unseated
     return missing_sandbox(name) if lacks_sandbox(manifest) else None
 
@@ -150,6 +150,12 @@ def _unseated(name: str, manifest: Manifest) -> str | None:
     except UserError as error:
         return f"{name}: {error}"
     return None
+
+
+def _misplaced(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
+    """Return why a system can do nothing with a pool's workers; None when it can."""
+    why = manifest.misplaced and manifest.misplaced(split_k(name)[1], spec)
+    return f"{name} {why}" if why else None
 
 
 def _unserved(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
@@ -221,5 +227,5 @@ def refuse_unmatched(
         whom = match or "a conductor"
         raise UserError(
             f"{late[0]} is matched with {whom}, which is not in this run: add --system "
-            f"{match or CONDUCTORS[-1]}{'' if match else ', or name another one with --match'}."
+            f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
         )

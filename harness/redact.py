@@ -24,9 +24,11 @@ from inspect_ai.scorer import Score
 from harness.errors import PodiumError, UserError
 from harness.integrity.inventory import read_entry
 from harness.integrity.manifest import FILE, SIGNATURE
+from harness.ledger.plans import fault_of
 from harness.logs import find_logs
 from harness.private import kind_of, publishable
 from harness.records import PODIUM
+from harness.workflow import MALFORMED
 
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
@@ -215,10 +217,14 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(shape, Mapping):
         work = cast(Mapping[str, Any], shape)
         plan = work.get("plan")
-        kept[PODIUM] = {key: work.get(key) for key in SHAPE} | {
-            "plan": digest(str(plan)) if plan else None
-        }
+        kept[PODIUM] = {key: work.get(key) for key in SHAPE} | {"plan": _plan(plan)}
     return kept
+
+
+def _plan(plan: object) -> str | None:
+    """Return what stands for a plan: a digest, or of a malformed one what kind of fault it has."""
+    fault = fault_of(str(plan)) if plan else None
+    return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
 
 
 def _event(event: Event) -> Iterator[Event]:

@@ -91,6 +91,8 @@ def notes_on_money(sitting: Sitting, totals: SystemTotals) -> list[str]:
         notes.append(
             f"prices carried back to {book.date} (a later price, assumed to have held): {who}"
         )
+    if (seconds := totals.conductor_s) is not None and sitting.facts.label == "live":
+        notes.append(f"its conductor ran on the machine that asked, {seconds:.3f} s per query")
     if (gpu := _each(_gpu(sitting, book), totals.n_graded)) is not None:
         notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")
     if scoring := _each(_scoring(sitting), totals.n_graded):
