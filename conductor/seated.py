@@ -191,6 +191,23 @@ def misplaced(checkpoint: str, spec: PoolSpec) -> str | None:
     return _misplaced(_about(checkpoint), spec)
 
 
+def remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
+    """Return what is good to know of a checkpoint on a pool: what it will read of its workers."""
+    about = _about(checkpoint)
+    if not about.is_adaptive:
+        return ()
+    words = about.form.card_words
+    whole = "their cards" if words is None else f"the first {counted(words, 'word')} of their cards"
+    found = [f"is shown {counted(len(spec.names), 'worker')} by {whole}; it learnt on pool "
+             f"{about.pool!r}."]  # fmt: skip
+    bare = [worker.name for worker in spec.workers if not worker.card.strip()]
+    if bare:
+        found.append(f"cannot tell {', '.join(bare)} apart: such workers have no card.")
+    if about.workers and len(spec.names) > len(about.workers):
+        found.append(f"learnt with {counted(len(about.workers), 'worker')} at most.")
+    return tuple(found)
+
+
 def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
 
@@ -226,6 +243,7 @@ SERVED = Manifest(
     brings=lambda k: arguments(_named(k)),
     unfit=lambda k, suite, digests: taught(k, suite, digests),
     misplaced=lambda k, spec: misplaced(k, spec),
+    remarks=lambda k, spec: remarks(k, spec),
 )
 
 
@@ -266,6 +284,7 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         brings=_chosen(checkpoint, arguments),
         unfit=lambda k, suite, digests: taught(k or checkpoint, suite, digests),
         misplaced=lambda k, spec: misplaced(k or checkpoint, spec),
+        remarks=lambda k, spec: remarks(k or checkpoint, spec),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "its own price is invented: it runs on the machine that asks",

@@ -48,17 +48,30 @@ def chosen_systems(
     UserError for a name nobody knows, a worker the pool lacks, a missing conductor, an extra that
     is not installed, a suite that shows no tests, or a system that recorded replies cannot serve.
     """
+    found = spelled_singles(names or default_systems(catalogue, spec, suites), spec)
+    for name in found:
+        if reason := unusable(name, catalogue, spec, suites):
+            raise UserError(reason)
+    return found
+
+
+def spelled_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
+    """Return names, each once, with `single` spelled out per worker."""
     found: list[str] = []
-    for name in names or default_systems(catalogue, spec, suites):
+    for name in names:
         alone = name == SINGLE
         found.extend((f"{SINGLE}:{worker}" for worker in spec.names) if alone else [name])
-    for name in found:
-        reason = refusal(name, catalogue, spec)
-        if reason:
-            raise UserError(reason)
-        if reason := untested(name, catalogue, suites):
-            raise UserError(reason)
     return list(dict.fromkeys(found))
+
+
+def unusable(
+    name: str, catalogue: Catalogue, spec: PoolSpec, suites: Sequence[Suite[Any]]
+) -> str | None:
+    """Return why a system cannot run on a pool or sit some suite; None when it can."""
+    try:
+        return refusal(name, catalogue, spec) or untested(name, catalogue, suites)
+    except UserError as error:
+        return str(error)
 
 
 def untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> str | None:
@@ -181,16 +194,24 @@ def refuse_unready(
     spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
 ) -> None:
     """Raise UserError for a missing key, server or price, and say how many there are."""
+    found = unready(spec, book, systems, catalogue)
+    if found:
+        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
+        raise UserError(f"{found[0]}{more}")
+
+
+def unready(
+    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
+) -> list[str]:
+    """Return every key, server and price that some systems lack, a sentence each."""
     planned = catalogue is not None and any(
         "conductor" in catalogue.systems[manifest_key(name)].needs for name in systems
     )
     seats = [seat for name in systems if catalogue and (seat := seat_of(name, catalogue))]
     pools = [seated(spec, seat) for seat in seats]
     found = problems(spec, book, conductor=planned)
-    found.extend(one for pool in pools for one in problems(pool, book) if one not in found)
-    if found:
-        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
-        raise UserError(f"{found[0]}{more}")
+    found.extend(one for pool in pools for one in problems(pool, book))
+    return list(dict.fromkeys(found))
 
 
 def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:

@@ -5,20 +5,22 @@ cost calls (the best single worker, the oracle's plans) are stored with it, and 
 only what has no answer yet.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.asked import read_request
-from harness.boxes import Boxes, chosen_box, opened
+from harness.asked import Asked, RequestReader, reason_of
+from harness.boxes import Boxes, OpenBox, chosen_box, opened
 from harness.compose import ORACLE, Catalogue, Request
 from harness.entries import (
     plans_of,
     refuse_other_cards,
-    refuse_unfit,
-    refuse_unlearnable,
+    unfit,
+    unlearnable,
     with_entries,
 )
+from harness.errors import UserError
 from harness.eval_set import Outcome, answered
 from harness.experiment import Experiment, check_experiment, locked, open_experiment
 from harness.integrity.manifest import manifested
@@ -41,24 +43,84 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     Raises UserError, before the first call and before anything is written, for everything that can
     be known to fail.
     """
-    asked = read_request(request, catalogue)
-    suites, stored = asked.suites, asked.stored
-    exams = [*suites, *_earlier(stored, suites, asked.catalogue)]
-    taught = (teachers(suite, asked.experiment, asked.catalogue) for suite in suites)
-    exams.extend({one.name: one for each in taught for one in each if one not in exams}.values())
-    wanted = request.box or (stored.box if stored else None)
-    name = _box_name(wanted, exams, catalogue.boxes, asked.spec)
-    with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
-        images = box.image_ids if box else {}
-        named = replace(asked.experiment, box=name, images=images)
-        job = Job(request, asked.catalogue, controls, asked.spec, asked.book, box)
-        checked = check_experiment(request.log_dir, named)
-        refuse_other_cards(job, checked)
-        refuse_unfit(job, suites, asked.systems, checked)
-        refuse_unlearnable(job, suites, asked.systems, checked)
+    with preparing(request, catalogue, controls) as made:
+        for reason in made.reasons():
+            raise UserError(reason)
         with locked(request.log_dir), manifested(request.log_dir):
-            experiment = open_experiment(request.log_dir, named)
-            return _run(job, suites, asked.systems, experiment)
+            experiment = open_experiment(request.log_dir, made.experiment)
+            return _run(made.job, made.asked.suites, made.asked.systems, experiment)
+
+
+@contextmanager
+def preparing(
+    request: Request, catalogue: Catalogue, controls: Controls
+) -> Generator["Preparation"]:
+    """Yield the preparation of a run; its box stays open within."""
+    with ExitStack() as stack:
+        yield Preparation(RequestReader(request, catalogue), controls, stack)
+
+
+@dataclass(slots=True)
+class Preparation:
+    """All that a run needs, and all that speaks against it: `podium run` and `podium doctor` alike.
+
+    Nothing is asked or written here.
+    """
+
+    reader: RequestReader
+    controls: Controls
+    stack: ExitStack
+    _job: Job | None = None
+    _experiment: Experiment | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """The request as it was read."""
+        return self.reader.asked
+
+    @property
+    def job(self) -> Job:
+        """The job; there once `reasons` has been gone through."""
+        assert self._job is not None, "reasons() prepares"
+        return self._job
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that is asked for, its box and images named."""
+        assert self._experiment is not None, "reasons() prepares"
+        return self._experiment
+
+    def reasons(self) -> Iterator[str]:
+        """Yield why the run cannot begin; UserError where the request cannot even be read."""
+        yield from self.reader.reasons()
+        box: OpenBox | None = None
+        try:
+            box = self._opened()
+        except UserError as error:
+            yield str(error)
+        asked, request = self.asked, self.reader.request
+        images = box.image_ids if box else {}
+        self._experiment = replace(asked.experiment, box=box.name if box else None, images=images)
+        self._job = Job(request, asked.catalogue, self.controls, asked.spec, asked.book, box)
+        yield from self._unfit(check_experiment(request.log_dir, self._experiment))
+
+    def _opened(self) -> OpenBox | None:
+        """Return the box that the suites need, those that teach included."""
+        asked, request, boxes = self.asked, self.reader.request, self.reader.catalogue.boxes
+        exams = [*asked.suites, *_earlier(asked.stored, asked.suites, asked.catalogue)]
+        taught = (teachers(suite, asked.experiment, asked.catalogue) for suite in asked.suites)
+        more = {one.name: one for each in taught for one in each if one not in exams}
+        exams.extend(more.values())
+        wanted = request.box or (asked.stored.box if asked.stored else None)
+        name = _box_name(wanted, exams, boxes, asked.spec)
+        return self.stack.enter_context(opened(boxes, name, exams, request.max_sandboxes))
+
+    def _unfit(self, checked: Experiment) -> Iterator[str]:
+        """Yield who was taught what is asked, or has nothing to learn from."""
+        if reason := reason_of(lambda: refuse_other_cards(self.job, checked)):
+            yield reason
+        yield from unfit(self.job, self.asked.suites, self.asked.systems, checked)
+        yield from unlearnable(self.job, self.asked.suites, self.asked.systems, checked)
 
 
 def _run(

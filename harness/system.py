@@ -56,6 +56,8 @@ Unfit = Callable[[str, str, Sequence[str]], str | None]
 
 Misplaced = Callable[[str, PoolSpec], str | None]
 """(the same, pool) -> why it can do nothing with this pool's workers, else None."""
+Remarks = Callable[[str, PoolSpec], Sequence[str]]
+"""(the same, pool) -> what is odd, or good to know before a run, a sentence each."""
 
 Learn = Callable[[Matrix, int], Learned]
 """(single workers on the train split, seed) -> what a system has learnt from them."""
@@ -92,6 +94,8 @@ class Manifest:
     """Where `NAME@X` names a checkpoint instead of a number."""
     unfit: Unfit | None = None
     misplaced: Misplaced | None = None
+    remarks: Remarks | None = None
+    """What `podium doctor` says of it on a pool that it is not refused on."""
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()
