@@ -20,7 +20,6 @@ from harness.prices import read_book
 from harness.run import Preparation, preparing
 from harness.task import pick
 
-
 NEW = Path("/dev/null/run")
 """The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
 
