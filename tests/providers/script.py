@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.records import Usage
+from providers.dialect import Asked
 
 ANSWER = "ANSWER: 7"
 
@@ -51,8 +52,9 @@ class Act:
         return self.status == 200 if self.billed is None else self.billed
 
 
-Script = Sequence[Act] | Mapping[str, Sequence[Act]]
-"""Acts in order of arrival; or by the model asked for, `*` for all others. Then plain answers."""
+Script = Sequence[Act] | Mapping[str, Sequence[Act]] | Callable[[Asked], Act]
+"""Acts in order of arrival; or by the model asked for, `*` for all others. Then plain answers. Or a
+function that reads what is asked."""
 
 
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
@@ -110,10 +112,14 @@ class Fates:
     """Deals out a script, request by request."""
 
     def __init__(self, script: Script) -> None:
-        by_model = script if isinstance(script, Mapping) else {"*": script}
+        self._read = script if callable(script) else None
+        listed = [] if callable(script) else script
+        by_model = listed if isinstance(listed, Mapping) else {"*": listed}
         self._left = {model: list(acts) for model, acts in by_model.items()}
 
-    def next(self, model: str) -> Act:
-        """Return what happens to the next request for a model."""
-        acts = self._left.get(model, self._left.get("*", []))
+    def next(self, asked: Asked) -> Act:
+        """Return what happens to the next request."""
+        if self._read is not None:
+            return self._read(asked)
+        acts = self._left.get(asked.model, self._left.get("*", []))
         return acts.pop(0) if acts else Act()
