@@ -287,7 +287,7 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         remarks=lambda k, spec: remarks(k or checkpoint, spec),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
-            "its own price is invented: it runs on the machine that asks",
+            "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
         ),
     )
 

@@ -35,6 +35,7 @@ REFUSED = {
     "budget": [*asked("practice-integer", "router-knn"), "--train-calls", "3"],
     "split": [*asked("gpqa-diamond", "single"), "--split", "train"],
     "box": [*asked("practice-code", "single"), "--box", "cellar"],
+    "file": [*asked("practice-integer", "single"), "--log-dir", __file__],
     "key": asked("practice-integer", "conductor-adaptive", pool="openrouter"),
     "conductor": asked("practice-integer", "conductor-prompted", pool="recorded-aime25"),
 }
@@ -50,7 +51,8 @@ def test_what_a_run_refuses_a_doctor_says_in_the_same_words(
 ) -> None:
     for name in KEYS:
         monkeypatch.delenv(name, raising=False)
-    assert main(["run", *words, "--log-dir", str(tmp_path / "run"), "--display", "none"]) == 2
+    where = [] if "--log-dir" in words else ["--log-dir", str(tmp_path / "run")]
+    assert main(["run", *words, *where, "--display", "none"]) == 2
     refused = capsys.readouterr().err.removeprefix("podium: ").strip()
     code, found = checked(capsys, *words)
     assert code == 1

@@ -6,7 +6,7 @@ the audit is clean, and each worker's dollars are what the provider's own bill g
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -88,7 +88,7 @@ class MadeUpGpqa(GpqaDiamond):
         return list(self.read_problems(self.rows))
 
 
-def written(path: Path, rows: list[dict[str, object]]) -> Path:
+def written(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
