@@ -25,7 +25,7 @@ NEW = Path("/dev/null/run")
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Diagnosis:
     """What a doctor has found."""
 
     what: str
@@ -37,7 +37,7 @@ class Findings:
     """What is odd or good to know, and refused by nobody."""
 
 
-def examine(pool: str, box: str | None, catalogue: Catalogue) -> Findings:
+def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
     """Return what a pool lacks for any run; UserError where it cannot be read."""
     spec = read_pool(pool)
     found = [*package_problems(), *problems(spec, read_book(spec.prices))]
@@ -45,18 +45,18 @@ def examine(pool: str, box: str | None, catalogue: Catalogue) -> Findings:
     if box:
         facts, missing = inspected(catalogue.boxes, box, catalogue.suites.values())
         found += missing
-    return Findings(_named(spec), tuple(found), tuple(facts), tuple(_unpriced(spec)))
+    return Diagnosis(_named(spec), tuple(found), tuple(facts), tuple(_unpriced(spec)))
 
 
-def examine_run(request: Request, catalogue: Catalogue, controls: Controls) -> Findings:
+def examine_run(request: Request, catalogue: Catalogue, controls: Controls) -> Diagnosis:
     """Return all that speaks against a run, and what will be odd about it."""
     with preparing(request, catalogue, controls) as made:
         found = tuple(dict.fromkeys((*package_problems(), *_reasons(made.reasons))))
         if not made.reader.is_read:
-            return Findings("This run", found)
+            return Diagnosis("This run", found)
         what = f"{_named(made.asked.spec)}, {counted(len(made.asked.systems), 'system')}"
         notes = (*_notes(made), *_unpriced(made.asked.spec))
-        return Findings(what, found, tuple(_facts(made)), notes)
+        return Diagnosis(what, found, tuple(_facts(made)), notes)
 
 
 def _reasons(yielded: Callable[[], Iterator[str]]) -> Iterator[str]:

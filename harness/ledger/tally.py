@@ -152,7 +152,8 @@ class QueryTotals:
     usd: Decimal | None
     """At list price, as if nothing had been cached."""
     conductor_s: float | None = None
-    """Seconds in which a model that plans in this process worked; None where none did."""
+    """Seconds in which a model that plans in this process worked; None where none did, or where
+    they are unknown."""
     worker_calls: int = 0
     """Those of workers that had a reply: what a manifest says beforehand."""
 
@@ -180,12 +181,12 @@ def last_tries(calls: Iterable[tuple[CallEvent, Money]]) -> Sequence[tuple[CallE
 def query_totals(calls: Iterable[tuple[CallEvent, Money]]) -> QueryTotals:
     """Add up the calls that answered one question; those that grade are left out."""
     workers, conductor = Tally(), Tally()
-    seconds: float | None = None
+    embedded: list[float | None] = []
     for call, money in last_tries(calls):
         if call.phase == "solve":
             (conductor if call.role == CONDUCTOR else workers).add(call, money)
             if call.role == CONDUCTOR and call.model.startswith(EMBEDDED):
-                seconds = (seconds or 0.0) + (call.working_s or 0.0)
+                embedded.append(call.working_s)
     whole = workers.plus(conductor) if conductor.calls else workers
     planning = conductor.input + conductor.cache_read + conductor.cache_write + conductor.output
     return QueryTotals(
@@ -196,9 +197,14 @@ def query_totals(calls: Iterable[tuple[CallEvent, Money]]) -> QueryTotals:
         worker_tokens_out=workers.tokens_out,
         conductor_tokens=None if conductor.untold else planning,
         usd=whole.listed,
-        conductor_s=seconds,
+        conductor_s=_seconds(embedded),
         worker_calls=workers.calls - workers.failed,
     )
+
+
+def _seconds(times: Sequence[float | None]) -> float | None:
+    known = [one for one in times if one is not None]
+    return sum(known) if times and len(known) == len(times) else None
 
 
 def priced(call: CallEvent, price: Price | None, service: Service) -> Money:
