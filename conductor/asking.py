@@ -16,6 +16,7 @@ from conductor.prompt import retry_request
 from conductor.reading import Reading, examine
 from conductor.recursion import kept
 from harness.errors import UserError, WorkerError
+from harness.ledger.plans import PLANNING
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Reply
 from harness.workflow import Malformed, Sampling
@@ -71,7 +72,7 @@ def _sampling(seat: Seat, *, later: bool) -> Sampling | None:
 def _name(number: int, retried: int) -> str:
     """Return what a call is called in logs."""
     round = f" again, round {number}" if number > 1 else ""
-    return f"{CONDUCTOR}: plan{round}" + (f", retry {retried}" if retried else "")
+    return f"{PLANNING}{round}" + (f", retry {retried}" if retried else "")
 
 
 def usd_of(replies: Sequence[Reply]) -> Decimal:

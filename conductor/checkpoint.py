@@ -71,7 +71,25 @@ class About:
     """
     summary: str = ""
     """One line for tables, e.g. "GRPO on four practice suites, published reward"."""
+    drawn: bool | None = None
+    """Whether each question of its training was shown other workers, or the same in another order.
+    None in files that are older than the question: there what reads cards is taken for such."""
     schema: Literal[1] = 1
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether it knows workers by what it is shown, on any pool, and not by their numbers."""
+        return self.form.cards if self.drawn is None else self.drawn
+
+    def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
+        """Say whether it was trained for a pool of these workers, in this order.
+
+        One that does not say which workers it had is taken at its word.
+        """
+        if self.is_adaptive or not self.workers:
+            return True
+        same_cards = not self.cards_sha256 or self.cards_sha256 == cards_digest(cards)
+        return tuple(workers) == self.workers and same_cards
 
 
 _ABOUT = TypeAdapter(About)

@@ -34,10 +34,10 @@ from conductor.study import read_study
 from harness.errors import UserError
 from harness.plural import counted
 from harness.pool import Pool
-from harness.pool_file import WorkerSpec, read_pool
+from harness.pool_file import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.refusal import Refusal
-from harness.solver import as_solver
+from harness.solver import as_solver, named_pool
 from harness.system import Manifest, System
 
 PROVIDER = "embedded"
@@ -54,6 +54,12 @@ BY_CARDS = (
     "expression, in the log of each of its calls)",
     "a card that opens with a word that it never learnt is not shown to it, and the order of "
     "workers that it cannot tell apart is drawn for each question",
+)
+
+OTHERS = (
+    "was trained for the {1} of pool {0!r} alone and knows them by their numbers; {2} has others, "
+    "or another order: take conductor-adaptive, which reads the workers' cards, or "
+    "conductor-prompted."
 )
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
@@ -80,6 +86,7 @@ def conductor(
     reading = card_reading(checkpoint, constrained=True)
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
+    _refuse_misplaced(about, pool)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
         replace(shown_of(shown, order, shown_seed), reading=reading),
@@ -110,6 +117,7 @@ def conductor_served(
     whom = replace(shown_of(shown, order, shown_seed), reading=reading)
     about = _about(checkpoint)
     _refuse_another(checkpoint, sha256)
+    _refuse_misplaced(about, pool)
     known = _studied(about, checkpoint)
     return as_solver(trained_system(about, whom, rounds, known), pool)
 
@@ -117,6 +125,20 @@ def conductor_served(
 def _refuse_another(checkpoint: str, sha256: str) -> None:
     if sha256 and identity(folder_of(checkpoint)) != sha256:
         raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+
+
+def _refuse_misplaced(about: About, pool: str | None) -> None:
+    """Raise Refusal for a pool that a checkpoint was not trained for; plain Inspect asks here."""
+    spec = named_pool(pool)
+    if spec and (why := _misplaced(about, spec)):
+        raise Refusal(f"This checkpoint {why}")
+
+
+def _misplaced(about: About, spec: PoolSpec) -> str | None:
+    """Return why a checkpoint cannot conduct a pool, without its name; None when it can."""
+    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+        return None
+    return OTHERS.format(about.pool, counted(len(about.workers), "worker"), f"pool {spec.name!r}")
 
 
 def trained_system(
@@ -137,6 +159,9 @@ def trained_system(
     async def answer(question: Question, pool: Pool) -> Answer:
         if question.id in studied:
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
+        if pool.spec is None and not about.conducted(pool.workers, ()):
+            said = OTHERS.format(about.pool, counted(len(about.workers), "worker"), "this eval")
+            raise UserError(f"This checkpoint {said}")
         return await system(question, pool)
 
     return answer
@@ -157,7 +182,7 @@ def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
 
 
 def _by_cards(about: About) -> bool:
-    return about.form.cards and bool(about.cards_sha256)
+    return about.is_adaptive and bool(about.cards_sha256)
 
 
 def _openings(about: About) -> frozenset[str] | None:
@@ -218,6 +243,29 @@ def arguments(checkpoint: str) -> Mapping[str, Any]:
     return {"checkpoint": checkpoint, "sha256": identity(folder_of(checkpoint))}
 
 
+def misplaced(checkpoint: str, spec: PoolSpec) -> str | None:
+    """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None.
+
+    One that was trained for a single pool knows its workers by their numbers alone: elsewhere they
+    would be other workers, or none. Solver arguments (`shown`, `order`) may change that pool.
+    """
+    return _misplaced(_about(checkpoint), spec)
+
+
+def remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
+    """Return what is good to know of a checkpoint on a pool: what it will read of its workers."""
+    about = _about(checkpoint)
+    if not about.is_adaptive:
+        return ()
+    words = about.form.card_words
+    whole = "their cards" if words is None else f"the first {counted(words, 'word')} of their cards"
+    found = [f"is shown workers by {whole}; it learnt on pool {about.pool!r}."]
+    reading = card_reading(checkpoint, constrained=True)
+    if reading is not None:
+        found += reading.remarks({worker.name: worker.card for worker in spec.workers})
+    return tuple(found)
+
+
 def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
 
@@ -252,6 +300,8 @@ SERVED = Manifest(
     k="checkpoint",
     brings=lambda k: arguments(_named(k)),
     unfit=lambda k, suite, digests: taught(k, suite, digests),
+    misplaced=lambda k, spec: misplaced(k, spec),
+    remarks=lambda k, spec: remarks(k, spec),
 )
 
 
@@ -291,9 +341,11 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         seat=_chosen(checkpoint, seat),
         brings=_chosen(checkpoint, arguments),
         unfit=lambda k, suite, digests: taught(k or checkpoint, suite, digests),
+        misplaced=lambda k, spec: misplaced(k or checkpoint, spec),
+        remarks=lambda k, spec: remarks(k or checkpoint, spec),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
-            "its own price is invented: it runs on the machine that asks",
+            "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
             *(BY_CARDS if about and _by_cards(about) else ()),
         ),
     )

@@ -145,9 +145,9 @@ def _refuse_unpriced(config: RewardConfig, conducted: Conducted) -> None:
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if not in_dollars and config.max_usd is None:
         return
-    spec, prices = conducted.spec, conducted.book.prices
+    spec = conducted.spec
     for name in spec.names:
-        if spec.worker(name).price_ref not in prices:
+        if conducted.book.price(spec.worker(name).price_ref) is None:
             what = "a cost term in dollars" if in_dollars else "--max-usd"
             raise UserError(
                 f"Worker {name!r} of pool {spec.name!r} has no price in book "

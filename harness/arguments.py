@@ -189,9 +189,15 @@ def pool_arguments(pooled: argparse.ArgumentParser) -> None:
 
 
 def doctor_arguments(doctor: argparse.ArgumentParser) -> None:
-    """Add what `podium doctor` takes."""
+    """Add what `podium doctor` takes, beside what a run may learn from."""
     pool_arguments(doctor)
-    doctor.add_argument("--box", help="also check this sandbox")
+    add = doctor.add_argument
+    add("--suite", action="append", default=[], help="check a run of this suite; repeat")
+    add("--system", action="append", default=[], help="by this system, or a group; repeat")
+    add("--split", help="train, validation or eval (eval)")
+    add("--limit", type=int, help="first N questions (all)")
+    add("--log-dir", type=Path, help="an experiment that the run would go on with (a new one)")
+    add("--box", help="also check this sandbox")
 
 
 def sandbox_arguments(sandbox: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 Nothing is called or written here. Not here: boxes, and what an experiment's directory already has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,12 @@ from harness.experiment import Experiment, read_experiment
 from harness.extent import Extent, InPrompts, extent, prompts
 from harness.field import (
     GROUPS,
-    chosen_systems,
+    default_systems,
     refuse_forgotten,
     refuse_unmatched,
-    refuse_unready,
+    spelled_singles,
+    unready,
+    unusable,
 )
 from harness.groups import Fit, spelled_out
 from harness.judges import judged_among, refuse_judged_plans, refuse_unjudged
@@ -88,26 +90,99 @@ def read_request(request: Request, catalogue: Catalogue, *, ready: bool = True) 
 
     A missing key, server or price is refused only where the run is to be `ready`.
     """
-    spec = read_pool(request.pool)
-    book = read_book(spec.prices)
-    named = chosen_suites(request, catalogue)
-    stored = read_experiment(request.log_dir)
-    refuse_forgotten(stored, request.log_dir, catalogue)
-    ways = prompts(request, stored, named)
-    catalogue = replace(catalogue, suites=InPrompts(catalogue.suites, ways))
-    suites = chosen_suites(request, catalogue)
-    scope = extent(request, stored, suites)
-    calls = request.train_calls or (stored.train_calls if stored else None)
-    taught = tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ())
-    asked = Asked(spec, book, catalogue, suites, (), scope, stored, calls, taught)
-    names, left_out = _spelled_out(asked, request)
-    systems = chosen_systems(names, catalogue, spec, suites)
-    asked = replace(asked, systems=systems, left_out=tuple(left_out))
-    if ready:
-        refuse_unready(spec, book, systems, catalogue)
-    _refuse_unlearnable(asked, request)
-    _refuse_questions(asked, request.selection_limit)
-    return asked
+    reader = RequestReader(request, catalogue, ready)
+    for reason in reader.reasons():
+        raise UserError(reason)
+    return reader.asked
+
+
+@dataclass(slots=True)
+class RequestReader:
+    """Reads a request, and says in turn all that speaks against it.
+
+    Who wants to run stops at the first reason; who wants to know (`podium doctor`) hears them all,
+    each of what is left when what was refused before is left out.
+    """
+
+    request: Request
+    catalogue: Catalogue
+    ready: bool = True
+    _asked: Asked | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What was read; all of it once `reasons` has been gone through."""
+        assert self._asked is not None, "reasons() reads"
+        return self._asked
+
+    @property
+    def is_read(self) -> bool:
+        """Whether pool, suites and experiment could be read."""
+        return self._asked is not None
+
+    def reasons(self) -> Iterator[str]:
+        """Yield why the request is refused; UserError where it cannot even be read."""
+        request = self.request
+        spec = read_pool(request.pool)
+        book = read_book(spec.prices)
+        yield from self._unknown_suites()
+        named = chosen_suites(self.request, self.catalogue)
+        stored = read_experiment(request.log_dir)
+        refuse_forgotten(stored, request.log_dir, self.catalogue)
+        ways = prompts(request, stored, named)
+        catalogue = replace(self.catalogue, suites=InPrompts(self.catalogue.suites, ways))
+        suites = chosen_suites(self.request, catalogue)
+        scope = extent(request, stored, suites)
+        calls = request.train_calls or (stored.train_calls if stored else None)
+        taught = tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ())
+        self._asked = Asked(spec, book, catalogue, suites, (), scope, stored, calls, taught)
+        yield from self._systems()
+        if self.ready:
+            yield from unready(spec, book, self.asked.systems, catalogue)
+        yield from _unlearnable(self.asked, request)
+        yield from _unanswerable(self.asked, request.selection_limit)
+
+    def _unknown_suites(self) -> Iterator[str]:
+        """Yield what is wrong with names of suites; those that are known are read on."""
+        known: list[str] = []
+        for name in self.request.suites:
+            one = replace(self.request, suites=(name,))
+            if reason := reason_of(lambda one=one: chosen_suites(one, self.catalogue)):
+                yield reason
+            else:
+                known.append(name)
+        self.request = replace(self.request, suites=tuple(known))
+
+    def _systems(self) -> Iterator[str]:
+        """Yield why systems cannot run; those that can are the ones that were asked for."""
+        asked, request = self.asked, self.request
+        try:
+            names, left_out = _spelled_out(asked, request)
+        except UserError as error:
+            yield str(error)
+            names, left_out = [one for one in request.systems if one not in GROUPS], ()
+        fitting: list[str] = []
+        for name in spelled_singles(names or self._default(), asked.spec):
+            if reason := unusable(name, asked.catalogue, asked.spec, asked.suites):
+                yield reason
+            else:
+                fitting.append(name)
+        self._asked = replace(asked, systems=fitting, left_out=tuple(left_out))
+
+    def _default(self) -> Sequence[str]:
+        """Return every system that fits, where none was named."""
+        if self.request.systems:
+            return ()
+        return default_systems(self.asked.catalogue, self.asked.spec, self.asked.suites)
+
+
+def reason_of(check: Callable[[], object]) -> str:
+    """Return why a check refuses; empty where it does not."""
+    try:
+        check()
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def _spelled_out(asked: Asked, request: Request) -> tuple[Sequence[str], Sequence[str]]:
@@ -131,35 +206,56 @@ def _spelled_out(asked: Asked, request: Request) -> tuple[Sequence[str], Sequenc
     return spelled_out(request.systems, fit)
 
 
-def _refuse_unlearnable(asked: Asked, request: Request) -> None:
-    """Raise UserError for systems that lack what they learn from or are matched with."""
+def _unlearnable(asked: Asked, request: Request) -> Iterator[str]:
+    """Yield why systems lack what they learn from or are matched with."""
     calls = request.train_calls
     if calls is not None and calls < 1:
-        raise UserError(f"--train-calls must be at least 1, not {calls}.")
-    refuse_too_few(asked.train_calls, len(asked.spec.names), len(asked.train_on))
-    refuse_untaught(asked.suites, asked.systems, asked.experiment, asked.catalogue)
+        yield f"--train-calls must be at least 1, not {calls}."
+        return
     entries = asked.stored.entries if asked.stored else ()
-    for suite in asked.suites:
-        known = [row.system for row in entries if row.suite == suite.name]
-        refuse_unmatched(request.match, asked.systems, known, asked.catalogue)
+    known = {
+        suite.name: [row.system for row in entries if row.suite == suite.name]
+        for suite in asked.suites
+    }
+    spec, all_ = asked.spec, asked.catalogue
+    checks: list[Callable[[], object]] = [
+        lambda: refuse_too_few(asked.train_calls, len(spec.names), len(asked.train_on)),
+        *(
+            lambda one=one: refuse_untaught(asked.suites, [one], asked.experiment, all_)
+            for one in asked.systems
+        ),
+        *(
+            lambda rows=rows: refuse_unmatched(request.match, asked.systems, rows, all_)
+            for rows in known.values()
+        ),
+    ]
+    found = [reason_of(check) for check in checks]
+    yield from dict.fromkeys(one for one in found if one)
 
 
-def _refuse_questions(asked: Asked, selection_limit: int) -> None:
-    """Raise UserError where the pool cannot answer or grade a question that the run covers."""
+def _unanswerable(asked: Asked, selection_limit: int) -> Iterator[str]:
+    """Yield why the pool cannot answer or grade a question that the run covers."""
     for suite in asked.suites:
-        questions = pick(suite, asked.scope.split, asked.scope.limit)
-        refuse_unrecorded(asked.spec, questions, asked.scope.epochs[suite.name], suite)
-        refuse_unjudged(suite, questions, asked.spec)
-        if ORACLE in asked.systems:
-            refuse_judged_plans(suite, questions)
-    if asked.spec.replayed:
-        _refuse_unrecorded_lessons(asked, selection_limit)
+        if reason := reason_of(lambda suite=suite: _refuse_questions(asked, suite)):
+            yield reason
+    lessons = reason_of(lambda: _refuse_unrecorded_lessons(asked, selection_limit))
+    if lessons:
+        yield lessons
+
+
+def _refuse_questions(asked: Asked, suite: Suite[Any]) -> None:
+    """Raise UserError where a suite's questions are not here, or nobody answers or grades them."""
+    questions = pick(suite, asked.scope.split, asked.scope.limit)
+    refuse_unrecorded(asked.spec, questions, asked.scope.epochs[suite.name], suite)
+    refuse_unjudged(suite, questions, asked.spec)
+    if ORACLE in asked.systems:
+        refuse_judged_plans(suite, questions)
 
 
 def _refuse_unrecorded_lessons(asked: Asked, selection_limit: int) -> None:
     """Raise UserError where recorded replies answer no train questions that are to be asked."""
     manifests = [asked.catalogue.systems[manifest_key(one)] for one in asked.systems]
-    if not any(one.on_best or one.learns for one in manifests):
+    if not asked.spec.replayed or not any(one.on_best or one.learns for one in manifests):
         return
     workers = len(asked.spec.names)
     calls = calls_to_learn(asked.experiment, selection_limit, workers)

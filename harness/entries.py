@@ -4,7 +4,7 @@ Choices that cost calls are made once: entries that an experiment has are kept a
 only be chosen after the exam is harness/late.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -49,10 +49,10 @@ def with_entries(
     return experiment
 
 
-def refuse_unlearnable(
+def unlearnable(
     job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
-) -> None:
-    """Raise UserError, before anything is asked, for a system that cannot learn from what there is.
+) -> Iterator[str]:
+    """Yield, before anything is asked, why systems cannot learn from what there is.
 
     Every train question is asked in an exam, or a budget is too small to learn by trying.
     """
@@ -61,33 +61,48 @@ def refuse_unlearnable(
         new = [one for one in systems if task_name(suite.name, one) not in stored]
         if not any(is_chosen(job, one) or must_learn(one, job.catalogue) for one in new):
             continue
-        lessons = lessons_of(job, suite, experiment)
-        if lessons is None:
+        try:
+            lessons = lessons_of(job, suite, experiment)
+        except UserError as error:
+            yield str(error)
             continue
-        for system in new:
-            refuse_untriable(Training(job, experiment, suite, system, lessons))
+        if lessons is not None:
+            tries = (Training(job, experiment, suite, one, lessons) for one in new)
+            yield from filter(None, map(_untriable, tries))
 
 
 def refuse_unfit(
     job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
 ) -> None:
-    """Raise UserError for a system that was taught the exam it is to sit.
+    """Raise UserError for a system that was taught the exam it is to sit."""
+    for reason in unfit(job, suites, systems, experiment):
+        raise UserError(reason)
+
+
+def unfit(
+    job: Job, suites: Sequence[Suite[Any]], systems: Sequence[str], experiment: Experiment
+) -> Iterator[str]:
+    """Yield who was taught the exam that it is to sit.
 
     Train questions may be sat again by whom they taught: such a run is no result.
     """
     if experiment.split != "eval":
         return
-    unfit = {
+    tested = {
         name: manifest.unfit
         for name in systems
         if (manifest := job.catalogue.systems[manifest_key(name)]).unfit is not None
     }
-    for suite in suites if unfit else ():
-        questions = pick(suite, "eval", experiment.limit)
+    for suite in suites if tested else ():
+        try:
+            questions = pick(suite, "eval", experiment.limit)
+        except UserError as error:
+            yield str(error)
+            continue
         digests = [asked_digest(one, job.controls.bare) for one in questions]
-        for name, taught in unfit.items():
+        for name, taught in tested.items():
             if reason := taught(split_k(name)[1], suite.name, digests):
-                raise UserError(reason)
+                yield reason
 
 
 def refuse_other_cards(job: Job, experiment: Experiment) -> None:
@@ -108,6 +123,14 @@ def refuse_untriable(training: Training) -> None:
     manifest = training.job.catalogue.systems[manifest_key(training.system)]
     if manifest.explorer is not None:
         manifest.explorer().next_round(training.given, ())
+
+
+def _untriable(training: Training) -> str | None:
+    try:
+        refuse_untriable(training)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def is_late(system: str, job: Job) -> bool:

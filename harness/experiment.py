@@ -167,6 +167,8 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
     UserError when the directory holds another experiment or files that are not ours.
     """
+    if log_dir.exists() and not log_dir.is_dir():
+        raise UserError(f"{log_dir} is no directory; name another --log-dir.")
     stored = read_experiment(log_dir)
     if stored is None and log_dir.is_dir() and any(log_dir.iterdir()):
         raise UserError(

@@ -35,7 +35,7 @@ GROUPS = (ALL, *get_args(Group))
 """What stands for several systems (harness/groups.py)."""
 MOST_TRIES, DIGITS = 10_000, 5
 """Behind an `@` stands at most this: each of them is a call, for every question."""
-CONDUCTORS = ("conductor", "conductor-prompted")
+CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 """Whose row controls are matched with, the first that is there."""
 
 
@@ -50,17 +50,30 @@ def chosen_systems(
     UserError for a name nobody knows, a worker the pool lacks, a missing conductor, an extra that
     is not installed, a suite that shows no tests, or a system that recorded replies cannot serve.
     """
+    found = spelled_singles(names or default_systems(catalogue, spec, suites), spec)
+    for name in found:
+        if reason := unusable(name, catalogue, spec, suites):
+            raise UserError(reason)
+    return found
+
+
+def spelled_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
+    """Return names, each once, with `single` spelled out per worker."""
     found: list[str] = []
-    for name in names or default_systems(catalogue, spec, suites):
+    for name in names:
         alone = name == SINGLE
         found.extend((f"{SINGLE}:{worker}" for worker in spec.names) if alone else [name])
-    for name in found:
-        reason = refusal(name, catalogue, spec)
-        if reason:
-            raise UserError(reason)
-        if reason := untested(name, catalogue, suites):
-            raise UserError(reason)
     return list(dict.fromkeys(found))
+
+
+def unusable(
+    name: str, catalogue: Catalogue, spec: PoolSpec, suites: Sequence[Suite[Any]]
+) -> str | None:
+    """Return why a system cannot run on a pool or sit some suite; None when it can."""
+    try:
+        return refusal(name, catalogue, spec) or untested(name, catalogue, suites)
+    except UserError as error:
+        return str(error)
 
 
 def untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> str | None:
@@ -141,7 +154,7 @@ def _lacking(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
         return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
     if "conductor" in manifest.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    if unseated := _unseated(name, manifest):
+    if unseated := _unseated(name, manifest) or _misplaced(name, manifest, spec):
         return unseated
     return missing_sandbox(name) if lacks_sandbox(manifest) else None
 
@@ -154,6 +167,12 @@ def _unseated(name: str, manifest: Manifest) -> str | None:
     except UserError as error:
         return f"{name}: {error}"
     return None
+
+
+def _misplaced(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
+    """Return why a system can do nothing with a pool's workers; None when it can."""
+    why = manifest.misplaced and manifest.misplaced(split_k(name)[1], spec)
+    return f"{name} {why}" if why else None
 
 
 def _unserved(name: str, manifest: Manifest, spec: PoolSpec) -> str | None:
@@ -179,16 +198,24 @@ def refuse_unready(
     spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
 ) -> None:
     """Raise UserError for a missing key, server or price, and say how many there are."""
+    found = unready(spec, book, systems, catalogue)
+    if found:
+        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
+        raise UserError(f"{found[0]}{more}")
+
+
+def unready(
+    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
+) -> list[str]:
+    """Return every key, server and price that some systems lack, a sentence each."""
     planned = catalogue is not None and any(
         "conductor" in catalogue.systems[manifest_key(name)].needs for name in systems
     )
     seats = [seat for name in systems if catalogue and (seat := seat_of(name, catalogue))]
     pools = [seated(spec, seat) for seat in seats]
     found = problems(spec, book, conductor=planned)
-    found.extend(one for pool in pools for one in problems(pool, book) if one not in found)
-    if found:
-        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
-        raise UserError(f"{found[0]}{more}")
+    found.extend(one for pool in pools for one in problems(pool, book))
+    return list(dict.fromkeys(found))
 
 
 def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
@@ -225,5 +252,5 @@ def refuse_unmatched(
         whom = match or "a conductor"
         raise UserError(
             f"{late[0]} is matched with {whom}, which is not in this run: add --system "
-            f"{match or CONDUCTORS[-1]}{'' if match else ', or name another one with --match'}."
+            f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
         )

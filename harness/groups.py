@@ -45,7 +45,7 @@ def spelled_out(names: Sequence[str], fit: Fit) -> tuple[list[str], list[str]]:
         if why is None:
             found[one] = None
         else:
-            left.setdefault(why.removeprefix(one).strip(), []).append(one)
+            left.setdefault(why.removeprefix(one).lstrip(": "), []).append(one)
     for group in names:
         if not any(one in found for name, one in members if name == group):
             why, them = next(iter(left.items()))

@@ -8,6 +8,17 @@ from harness import arguments
 def run_arguments(run: argparse.ArgumentParser) -> None:
     """Add what `podium run` takes, for systems that learn or are matched too."""
     arguments.run_arguments(run)
+    learning_arguments(run)
+
+
+def doctor_arguments(doctor: argparse.ArgumentParser) -> None:
+    """Add what `podium doctor` takes."""
+    arguments.doctor_arguments(doctor)
+    learning_arguments(doctor)
+
+
+def learning_arguments(run: argparse.ArgumentParser) -> None:
+    """Add what systems may learn from and know, and what they are matched with."""
     run.add_argument(
         "--train-calls",
         type=arguments.up_to(arguments.MOST),

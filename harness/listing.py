@@ -95,11 +95,11 @@ def show_workers(spec: PoolSpec, book: Book) -> str:
 
 
 def _price(slot: WorkerSpec, book: Book) -> str:
-    price = book.prices.get(slot.price_ref)
+    price = book.price(slot.price_ref)
     if price is None:
         return "unpriced"
-    carried = " (carried back)" if price.evidence == "carried-back" else ""
-    return f"{price.input}, {price.output}{carried}"
+    said = {"carried-back": " (carried back)", "built in": " (built in)"}
+    return f"{price.input}, {price.output}{said.get(book.evidence(slot.price_ref), '')}"
 
 
 def _settings(slot: WorkerSpec) -> str:

@@ -49,7 +49,7 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
 
 def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
     """Yield why the calls of a worker would have no price: no entry, or none for its service."""
-    price = book.prices.get(slot.price_ref)
+    price = book.price(slot.price_ref)
     if slot.not_auditable:
         return  # the pool says that it has none, and every table says it again
     if price is None and not book.prices:
@@ -75,7 +75,7 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
 
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
     """Return the slots whose calls will have no dollar figure."""
-    return [slot.name for slot in spec.slots if slot.price_ref not in book.prices]
+    return [slot.name for slot in spec.slots if book.price(slot.price_ref) is None]
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
@@ -106,11 +106,11 @@ def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
     """Return the most that a call with an empty prompt can cost; None where nothing bounds it."""
     service = service_of(slot.config, slot.args)
     attempted = Attempted("unknown", "none", None, service, 0, _max_tokens(slot))
-    return upper_bound(attempted, book.prices.get(slot.price_ref))
+    return upper_bound(attempted, book.price(slot.price_ref))
 
 
 def _without_bound(slot: WorkerSpec, book: Book) -> str:
-    price = book.prices.get(slot.price_ref)
+    price = book.price(slot.price_ref)
     if price is None:
         return ""
     if _bound(slot, book) is not None:

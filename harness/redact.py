@@ -24,10 +24,12 @@ from inspect_ai.scorer import Score
 from harness.errors import PodiumError, UserError
 from harness.integrity.inventory import read_entry
 from harness.integrity.manifest import FILE, SIGNATURE
+from harness.ledger.plans import fault_of
 from harness.ledger.raw_log import refuse_oversized
 from harness.logs import find_logs
 from harness.private import kind_of, publishable
 from harness.records import PODIUM, SECONDS
+from harness.workflow import MALFORMED
 
 SHINGLE = 6
 """So many words of a question in a row, anywhere in what is to be written, are a leak."""
@@ -217,10 +219,15 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(shape, Mapping):
         work = cast(Mapping[str, Any], shape)
         plan = work.get("plan")
-        kept[PODIUM] = {key: work[key] for key in SHAPE if key in work} | {
-            "plan": digest(str(plan)) if plan else None
-        }
+        shown = {key: work[key] for key in SHAPE if key in work}
+        kept[PODIUM] = {**shown, "plan": _plan(plan)}
     return kept
+
+
+def _plan(plan: object) -> str | None:
+    """Return what stands for a plan: a digest, or of a malformed one what kind of fault it has."""
+    fault = fault_of(str(plan)) if plan else None
+    return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
 
 
 def _event(event: Event) -> Iterator[Event]:

@@ -142,11 +142,11 @@ def _at(book: Book, calls: Sequence[tuple[str, Usage | None]], queries: int) -> 
     evidence: set[str] = set()
     unpriced: set[str] = set()
     for ref, usage in calls:
-        price = book.prices.get(ref)
+        price = book.price(ref)
         usd = list_cost(usage, price) if usage and price else None
         costs.append(usd)
         if price is not None:
-            evidence.add(price.evidence or "not said")
+            evidence.add(book.evidence(ref))
         if usd is None:
             unpriced.add(f"{ref} ({_why(usage, price)})")
     total = known_sum(costs)

@@ -5,23 +5,23 @@ cost calls (the best single worker, the oracle's plans) are stored with it, and 
 only what has no answer yet.
 """
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from harness.asked import read_request
-from harness.boxes import Boxes, chosen_box, opened
-from harness.compose import ORACLE, Catalogue, Request, chosen_suites
+from harness.asked import Asked, RequestReader, reason_of
+from harness.boxes import Boxes, OpenBox, chosen_box, opened
+from harness.compose import ORACLE, Catalogue, Request
 from harness.entries import (
     plans_of,
     refuse_other_cards,
-    refuse_unfit,
-    refuse_unlearnable,
+    unfit,
+    unlearnable,
     with_entries,
 )
-from harness.errors import PodiumError
+from harness.errors import PodiumError, UserError
 from harness.eval_set import Outcome, answered, logged_samples
 from harness.experiment import Experiment, check_experiment, locked, open_experiment
 from harness.hook_guard import refuse_listeners
@@ -47,28 +47,14 @@ def run(request: Request, catalogue: Catalogue, controls: Controls) -> Outcome:
     Raises UserError, before the first call and before anything is written, for everything that can
     be known to fail.
     """
-    refuse_listeners(chosen_suites(request, catalogue))
-    asked = read_request(request, catalogue)
-    suites, stored = asked.suites, asked.stored
-    exams = [*suites, *_earlier(stored, suites, asked.catalogue)]
-    taught = (teachers(suite, asked.experiment, asked.catalogue) for suite in suites)
-    refuse_listeners(exams)
-    exams.extend({one.name: one for each in taught for one in each if one not in exams}.values())
-    wanted = request.box or (stored.box if stored else None)
-    name = _box_name(wanted, exams, catalogue.boxes, asked.spec)
-    with opened(catalogue.boxes, name, exams, request.max_sandboxes) as box:
-        images = box.image_ids if box else {}
-        named = replace(asked.experiment, box=name, images=images)
-        job = Job(request, asked.catalogue, controls, asked.spec, asked.book, box)
-        checked = check_experiment(request.log_dir, named)
-        refuse_other_cards(job, checked)
-        refuse_unfit(job, suites, asked.systems, checked)
-        refuse_unlearnable(job, suites, asked.systems, checked)
+    with preparing(request, catalogue, controls) as made:
+        for reason in made.reasons():
+            raise UserError(reason)
         with locked(request.log_dir), manifested(request.log_dir):
             mend(request.log_dir)
-            experiment = open_experiment(request.log_dir, named)
+            experiment = open_experiment(request.log_dir, made.experiment)
             with kept_until_logged(request.log_dir) as replies:
-                outcome = _run(job, suites, asked.systems, experiment)
+                outcome = _run(made.job, made.asked.suites, made.asked.systems, experiment)
                 if outcome.finished:
                     replies.clear()  # whatever a clock that was set makes of times
                 return outcome
@@ -90,6 +76,85 @@ def kept_until_logged(log_dir: Path) -> Generator[PaidReplies]:
             if replies.path and replies.path.exists():
                 replies.forget(logged_samples(log_dir))
         replies.close()
+
+
+@contextmanager
+def preparing(
+    request: Request, catalogue: Catalogue, controls: Controls
+) -> Generator["Preparation"]:
+    """Yield the preparation of a run; its box stays open within."""
+    with ExitStack() as stack:
+        yield Preparation(RequestReader(request, catalogue), controls, stack)
+
+
+@dataclass(slots=True)
+class Preparation:
+    """All that a run needs, and all that speaks against it: `podium run` and `podium doctor` alike.
+
+    Nothing is asked or written here.
+    """
+
+    reader: RequestReader
+    controls: Controls
+    stack: ExitStack
+    _job: Job | None = None
+    _experiment: Experiment | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """The request as it was read."""
+        return self.reader.asked
+
+    @property
+    def job(self) -> Job:
+        """The job; there once `reasons` has been gone through."""
+        assert self._job is not None, "reasons() prepares"
+        return self._job
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that is asked for, its box and images named."""
+        assert self._experiment is not None, "reasons() prepares"
+        return self._experiment
+
+    def reasons(self) -> Iterator[str]:
+        """Yield why the run cannot begin; UserError where the request cannot even be read."""
+        yield from self.reader.reasons()
+        if reason := reason_of(lambda: refuse_listeners(self._exams())):
+            yield reason
+        box: OpenBox | None = None
+        try:
+            box = self._opened()
+        except UserError as error:
+            yield str(error)
+        asked, request = self.asked, self.reader.request
+        images = box.image_ids if box else {}
+        self._experiment = replace(asked.experiment, box=box.name if box else None, images=images)
+        self._job = Job(request, asked.catalogue, self.controls, asked.spec, asked.book, box)
+        yield from self._unfit(check_experiment(request.log_dir, self._experiment))
+
+    def _exams(self) -> list[Suite[Any]]:
+        """Return the suites that are asked now, and those that the experiment had before."""
+        asked = self.asked
+        return [*asked.suites, *_earlier(asked.stored, asked.suites, asked.catalogue)]
+
+    def _opened(self) -> OpenBox | None:
+        """Return the box that the suites need, those that teach included."""
+        asked, request, boxes = self.asked, self.reader.request, self.reader.catalogue.boxes
+        exams = self._exams()
+        taught = (teachers(suite, asked.experiment, asked.catalogue) for suite in asked.suites)
+        more = {one.name: one for each in taught for one in each if one not in exams}
+        exams.extend(more.values())
+        wanted = request.box or (asked.stored.box if asked.stored else None)
+        name = _box_name(wanted, exams, boxes, asked.spec)
+        return self.stack.enter_context(opened(boxes, name, exams, request.max_sandboxes))
+
+    def _unfit(self, checked: Experiment) -> Iterator[str]:
+        """Yield who was taught what is asked, or has nothing to learn from."""
+        if reason := reason_of(lambda: refuse_other_cards(self.job, checked)):
+            yield reason
+        yield from unfit(self.job, self.asked.suites, self.asked.systems, checked)
+        yield from unlearnable(self.job, self.asked.suites, self.asked.systems, checked)
 
 
 def _run(

@@ -22,7 +22,7 @@ from harness.ledger.journal import SampleRef
 from harness.ledger.texts import SHAPE, facts_digest, text_digest
 from harness.place import PLACE
 from harness.pool import active_pool
-from harness.pool_file import WorkerSpec, read_pool
+from harness.pool_file import PoolSpec, WorkerSpec, read_pool
 from harness.records import EMPTY, PODIUM, SECONDS, Answer, Question
 from harness.seating import seated
 from harness.system import System
@@ -51,11 +51,9 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
     The pool file is read here, so an unknown pool is refused before any sample starts. `seat` is
     the conductor that the system brings along, whoever the pool's is.
     """
-    place = PLACE.get()
-    known, journal = place.spec, place.journal
-    spec = known if known and known.name == pool else read_pool(pool) if pool else None
+    spec, journal = named_pool(pool), PLACE.get().journal
     spec = seated(spec, seat) if spec and seat else spec
-    listed = MADE.get()
+    trial, listed = PLACE.get().trial, MADE.get()
     if listed is not None:
         listed.append(system)
 
@@ -63,7 +61,7 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
         begun = monotonic()
         with recording(journal, "inference", sample_ref(state)) as recorder:
             pool = active_pool(spec, state.epoch, seat)
-            pool.trial = place.trial or TRIAL.get()
+            pool.trial = trial or TRIAL.get()
             answer = await system(asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
         state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
@@ -74,6 +72,15 @@ def as_solver(system: System, pool: str | None = None, seat: WorkerSpec | None =
         return state
 
     return solve
+
+
+def named_pool(pool: str | None) -> PoolSpec | None:
+    """Return the pool that a solver was given by name; None where the user's roles are the workers.
+
+    Inside a run it is the run's own, which its name alone might not find again.
+    """
+    known = PLACE.get().spec
+    return known if known and known.name == pool else read_pool(pool) if pool else None
 
 
 def sample_ref(state: TaskState) -> SampleRef:

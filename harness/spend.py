@@ -199,7 +199,7 @@ class Spend:
         With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
         that was `cached` here has a price, and nobody is paid.
         """
-        price = self.book.prices.get(price_ref)
+        price = self.book.price(price_ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         if usd is not None:
             self.spent += ZERO if cached else usd

@@ -14,9 +14,9 @@ from harness.learning.exploring import Explorer
 from harness.learning.learned import Learned
 from harness.learning.matrix import Matrix
 from harness.pool import Pool
-from harness.pool_file import WorkerSpec
+from harness.pool_file import PoolSpec, WorkerSpec
 from harness.records import Answer, Question
-from harness.workflow import Malformed, Workflow
+from harness.workflow import MALFORMED, Malformed, Workflow
 
 Plan = Callable[[Question, Pool], Workflow]
 """A hand-written plan: a pure function of the sealed question and the pool's worker names."""
@@ -54,6 +54,11 @@ Brings = Callable[[str], Mapping[str, Any]]
 Unfit = Callable[[str, str, Sequence[str]], str | None]
 """(the same, suite, digests of its questions) -> why it may not sit this exam, else None."""
 
+Misplaced = Callable[[str, PoolSpec], str | None]
+"""(the same, pool) -> why it can do nothing with this pool's workers, else None."""
+Remarks = Callable[[str, PoolSpec], Sequence[str]]
+"""(the same, pool) -> what is odd, or good to know before a run, a sentence each."""
+
 Learn = Callable[[Matrix, int], Learned]
 """(single workers on the train split, seed) -> what a system has learnt from them."""
 
@@ -88,6 +93,9 @@ class Manifest:
     brings: Brings | None = None
     """Where `NAME@X` names a checkpoint instead of a number."""
     unfit: Unfit | None = None
+    misplaced: Misplaced | None = None
+    remarks: Remarks | None = None
+    """What `podium doctor` says of it on a pool that it is not refused on."""
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()
@@ -145,4 +153,4 @@ def planned(plan: Plan, budget: Budget | None = None) -> System:
 
 def malformed(reason: Malformed) -> Answer:
     """Return the empty answer of a system whose plan could not be run: graded, and wrong."""
-    return Answer(text="", plan=f"malformed: {reason.reason}")
+    return Answer(text="", plan=f"{MALFORMED}{reason.reason}")

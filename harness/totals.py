@@ -6,7 +6,8 @@ calls of all attempts that a provider billed, by the journals where there are an
 recorded and rehearsal workers. Calls that grade are in neither.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -25,6 +26,7 @@ class SystemTotals:
     n_asked: int
     n_graded: int
     n_unparsed: int
+    """Wrong because no answer was found in the reply; where a plan failed there was no reply."""
     calls: float | None
     tokens_in: float | None
     tokens_out: float | None
@@ -44,6 +46,12 @@ class SystemTotals:
     latency_s: float | None
     n_unpriced: int
     """Calls with a reply and no price: the reason when there is no dollar figure."""
+    n_planned: int
+    """Graded pairs for which a model was asked for a plan."""
+    plan_faults: Mapping[str, int]
+    """Of those, what was wrong with plans that could not be carried out, and how often."""
+    conductor_s: float | None
+    """Of a model that plans in this process, on this machine's processor; None without one."""
     n_failed: int
     """Calls that ended in an error; what a provider billed for them is unknown."""
 
@@ -63,7 +71,7 @@ def system_totals(sitting: Sitting) -> SystemTotals:
     return SystemTotals(
         n_asked=sitting.asked,
         n_graded=len(graded),
-        n_unparsed=sum(not attempt.parsed for attempt in graded),
+        n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
         calls=_mean([row.calls for row in rows]),
         tokens_in=_mean([row.tokens_in for row in rows]),
         tokens_out=_mean([row.tokens_out for row in rows]),
@@ -80,6 +88,9 @@ def system_totals(sitting: Sitting) -> SystemTotals:
         # A replayed reply comes at once: how long the real one took is not known.
         latency_s=None if _replayed(sitting) else _mean([one.latency_s for one in graded]),
         n_unpriced=whole.unpriced,
+        n_planned=sum(attempt.planned for attempt in graded),
+        plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
+        conductor_s=_mean([row.conductor_s for row in rows]),
         n_failed=whole.failed,
     )
 

@@ -82,6 +82,10 @@ def _as_dict(step: Step) -> dict[str, Any]:
     return found
 
 
+MALFORMED = "malformed: "
+"""Begins what an answer says of its plan where that could not be run; the reason follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Malformed:
     """A plan that cannot be run, and why. A model's mistake, so a value and not an exception."""

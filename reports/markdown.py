@@ -15,7 +15,7 @@ from reports.blocks import blocks_of, put, reference_of_block, short
 from reports.boxes import apart, boxes_of, packages
 from reports.breakdown import PASS_AT, Comparison, Part, groups_of
 from reports.money import dollars, paid_cell
-from reports.render import UNKNOWN, count, interval, percent, points, usd
+from reports.render import UNKNOWN, count, interval, percent, points, share, usd
 from reports.row import Row
 from reports.significance import (
     Section,
@@ -32,9 +32,10 @@ MARK = "<!-- podium report -->"
 
 HEADER = (
     "system", "accuracy %", "95 % interval", "vs reference (points)", "epochs", "graded/asked",
-    "no answer",
+    "no answer", "invalid plans",
     "USD/query", "paid/query", "tokens in", "tokens out", "reasoning", "worker out", "conductor",
-    "calls", "steps", "depth", "latency s", "knowledge cutoff",
+    "calls", "steps", "depth", "latency s",
+    "conductor s", "knowledge cutoff",
 )  # fmt: skip
 
 LEGEND = """\
@@ -44,13 +45,16 @@ of one prompt, pool, seed and price book are compared. The *reference* stands be
 `best-single` as chosen on the train split, else the single worker that comes first in the pool's
 order. *epochs* is how often each question is asked: with k of them, accuracy is avg@k, the mean
 over questions of their mean grade. *graded/asked* counts (question, epoch) pairs, *no answer* the
-graded ones whose reply holds no answer that could be read: they are wrong. Figures per query are
-means over graded pairs.
+graded ones whose reply holds no answer that could be read: they are wrong. *invalid plans* is the
+share of graded pairs for which a model wrote a plan that could not be carried out, with the
+commonest fault: they are wrong, too, and not among *no answer*. Figures per query are means over
+graded pairs.
 *USD/query* is would-be: at the list price of the named price book, as if nothing had been cached,
 here or by a provider. *paid/query* is what left a purse, failed attempts included; a range where
 calls were sent and never answered, `?` where nothing bounds them. *worker out* is workers' output
 tokens, the token count of the Conductor paper (arXiv 2512.04388, table 6). *depth* is the steps on
-the critical path.
+the critical path. *conductor s* is the time of a conductor that runs on the machine that asks:
+nobody bills it, so it costs 0 where the price book says nothing else, and its seconds are here.
 Where a system is not what its authors ran stands under *Systems*, by its manifest, and how many
 calls it made beside how many it should under *Worker calls per question*.
 Intervals are 95 %, with the question as the unit; *inconclusive* is a difference below what so many
@@ -179,6 +183,7 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
         str(row.epochs),
         f"{row.n_graded}/{row.n_asked}",
         str(row.n_unparsed),
+        _invalid_plans(row),
         dollars(row.usd_per_query, row.n_unpriced, row.auditable),
         paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable),
         count(row.tokens_in),
@@ -190,8 +195,14 @@ def _cells(row: Row, box: str, notes: list[str]) -> list[str]:
         count(row.steps, 2),
         count(row.depth, 2),
         count(row.latency_s, 3),
+        count(row.conductor_s, 3),
         row.knowledge_cutoff or "none",
     ]
+
+
+def _invalid_plans(row: Row) -> str:
+    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
+    return f"{share(row.invalid_plan_pct)}{reason}"
 
 
 def _versus(row: Row) -> str:
@@ -228,11 +239,11 @@ def _workers(facts: Sequence[RunFacts]) -> str:
 
 
 def _rates(run: RunFacts, book: Book, ref: str) -> str:
-    price = book.prices.get(ref)
+    price = book.price(ref)
     if price is None:
         return "no price"
     market = price.evidence and run.label != "rehearsal"
-    return f"{price.input} / {price.output}" + (f" ({price.evidence})" if market else "")
+    return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
 def _spend(sittings: Sequence[Sitting]) -> str:

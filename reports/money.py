@@ -48,7 +48,7 @@ def _gpu(sitting: Sitting, book: Book) -> Decimal | None:
     found: Decimal | None = None
     for kind, tally in sitting.spend.items():
         worker = sitting.facts.workers.get(kind.role)
-        price = book.prices.get(worker.price) if worker else None
+        price = book.price(worker.price) if worker else None
         if price is None or price.gpu is None or not in_table(kind):
             continue
         if tally.untold:
@@ -69,9 +69,8 @@ def _evidence(sitting: Sitting, book: Book) -> str:
     called = sorted({kind.role for kind in sitting.spend} & sitting.facts.workers.keys())
     said: list[str] = []
     for role in called:
-        price = book.prices.get(sitting.facts.workers[role].price)
         if role != GRADER:
-            said.append(f"{role}: {(price.evidence or 'not said') if price else 'no price'}")
+            said.append(f"{role}: {book.evidence(sitting.facts.workers[role].price)}")
     return "; ".join(said)
 
 
@@ -92,6 +91,8 @@ def notes_on_money(sitting: Sitting, totals: SystemTotals) -> list[str]:
         notes.append(
             f"prices carried back to {book.date} (a later price, assumed to have held): {who}"
         )
+    if (seconds := totals.conductor_s) is not None and sitting.facts.label == "live":
+        notes.append(f"its conductor ran on the machine that asked, {seconds:.3f} s per query")
     if (gpu := _each(_gpu(sitting, book), totals.n_graded)) is not None:
         notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")
     if scoring := _each(_scoring(sitting), totals.n_graded):

@@ -11,6 +11,11 @@ def percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{100 * value:.1f}"
 
 
+def share(percent: float | None) -> str:
+    """Return a share that is in percent already, e.g. `12.5 %`."""
+    return UNKNOWN if percent is None else f"{percent:.1f} %"
+
+
 def points(value: float | None) -> str:
     """Return a signed difference in percentage points, e.g. `+3.3`."""
     return UNKNOWN if value is None else f"{100 * value:+.1f}"

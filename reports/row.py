@@ -45,6 +45,7 @@ class Row:
     box: str | None
     tokens_reasoning: float | None = None
     n_unparsed: int
+    """Graded wrong because no answer was found in the reply, invalid plans apart."""
     paired_diff: float | None = None
     """Accuracy less the reference system's, on the questions both were graded on."""
     paired_low: float | None = None
@@ -162,6 +163,14 @@ class Row:
     """How the row was made from the logs of others; empty for a system that sat the exam."""
     auditable: bool = True
     """False where a worker was called of whose dollars its provider's reports tell nothing."""
+    n_invalid_plans: int | None = None
+    """Graded pairs whose plan could not be carried out; None where no model wrote plans."""
+    invalid_plan_pct: float | None = None
+    """The same in percent of graded pairs."""
+    invalid_plan_reason: str = ""
+    """The commonest kind of fault of such plans, in words of ours."""
+    conductor_s: float | None = None
+    """Per query: seconds of a conductor that ran on the machine that asked."""
 
 
 COLUMNS = tuple(field.name for field in fields(Row))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from harness.logs import RunFacts
 from harness.records import GRADER
@@ -136,6 +137,7 @@ def _row(sitting: Sitting) -> Row:
         **rule_columns(rules),
         **money_columns(sitting, totals),
         **manifest_columns(sitting),
+        **_plan_columns(totals),
         n_fragile=sum(attempt.fragile for attempt in sitting.attempts if attempt.graded),
         pass_at_5=_at(passed, 5),
         pass_at_10=_at(passed, 10),
@@ -151,8 +153,22 @@ def _row(sitting: Sitting) -> Row:
         steps=totals.steps,
         depth=totals.depth,
         latency_s=totals.latency_s,
+        conductor_s=totals.conductor_s,
         tokens_reasoning=totals.tokens_reasoning,
     )
+
+
+def _plan_columns(totals: SystemTotals) -> dict[str, Any]:
+    """Return how many plans of a model could not be carried out, and mostly why."""
+    if not totals.n_planned:
+        return {}
+    faults = totals.plan_faults
+    found = sum(faults.values())
+    return {
+        "n_invalid_plans": found,
+        "invalid_plan_pct": 100 * found / totals.n_graded,
+        "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
+    }
 
 
 def _box(facts: RunFacts) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from reports.blocks import (
 )
 from reports.boxes import apart, boxes_of
 from reports.breakdown import Comparison, Part, groups_of
-from reports.render import UNKNOWN, aligned, count, interval, percent, points, usd
+from reports.render import UNKNOWN, aligned, count, interval, percent, points, share, usd
 from reports.row import Row
 
 WIDTH = 120
@@ -26,8 +26,8 @@ NAME = 30
 DERIVED = 64
 """Of a derived row's name, which names its suite and its worker, too."""
 HEADER = (
-    "system", "acc %", "95 % interval", "vs ref", "verdict", "graded", "USD/query", "tok out",
-    "calls", "steps", "sec",
+    "system", "acc %", "95 % CI", "vs ref", "verdict", "graded", "invalid", "USD/query", "tok out",
+    "calls", "sec",
 )  # fmt: skip
 
 
@@ -46,10 +46,12 @@ def _block(block: Sequence[Row], shown: Comparison) -> str:
         f"{exam_name(first)}, pool {pool_name(first, rows)}, prices {book_name(first, rows)}; "
         f"reference: {reference_of_block(block)}"
     )
-    lines = aligned([HEADER, *(_cells(row) for row in block)])
+    lines = _lines(block)
     below = [
         *_tries(block),
         *_unparsed(block),
+        *_invalid(block),
+        *_processor(block),
         *_unpriced(block),
         *_pace(block),
         *_boxes(block),
@@ -61,6 +63,14 @@ def _block(block: Sequence[Row], shown: Comparison) -> str:
     words = [part for one in said for part in wrap(one, WIDTH, break_on_hyphens=False)]
     titles = wrap(title, WIDTH, break_on_hyphens=False)
     return "\n".join(line[:WIDTH].rstrip() for line in (*titles, *words, *lines, *below))
+
+
+def _lines(block: Sequence[Row]) -> list[str]:
+    """Return the table of a block; long names give way to figures."""
+    lines = aligned([HEADER, *(_cells(row, NAME) for row in block)])
+    over = max(map(len, lines)) - WIDTH
+    longest = max(len(_name(row)) for row in block)
+    return aligned([HEADER, *(_cells(row, longest - over) for row in block)]) if over > 0 else lines
 
 
 def _tries(block: Sequence[Row]) -> list[str]:
@@ -104,6 +114,28 @@ def _unparsed(block: Sequence[Row]) -> list[str]:
         if each
         else []
     )
+
+
+def _invalid(block: Sequence[Row]) -> list[str]:
+    """Say what was mostly wrong with plans that could not be carried out; they count as wrong."""
+    each = ", ".join(
+        f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"
+        for row in block
+        if row.n_invalid_plans
+    )
+    said = f"invalid plans, graded wrong, with their commonest fault: {each}"
+    return wrap(said, WIDTH, break_on_hyphens=False) if each else []
+
+
+def _processor(block: Sequence[Row]) -> list[str]:
+    """Say how long conductors worked that nobody bills, for they run where the run does."""
+    each = ", ".join(
+        f"{row.system} {count(row.conductor_s, 3)}"
+        for row in block
+        if row.label == "live" and row.conductor_s is not None
+    )
+    said = f"conductor on this machine's own processor, sec per query: {each}"
+    return wrap(said, WIDTH, break_on_hyphens=False) if each else []
 
 
 def _unpriced(block: Sequence[Row]) -> list[str]:
@@ -159,25 +191,25 @@ def _parts(grouping: str, parts: Sequence[Part]) -> list[str]:
     return aligned(lines)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, width: int) -> tuple[str, ...]:
     return (
-        _name(row),
+        _name(row, width),
         percent(row.accuracy),
         interval(row.ci_low, row.ci_high),
         points(row.paired_diff) if row.paired_diff is not None else UNKNOWN,
         row.verdict or UNKNOWN,
         f"{row.n_graded}/{row.n_asked}",
+        share(row.invalid_plan_pct),
         usd(row.usd_per_query),
         count(row.tokens_out),
         count(row.calls, 1),
-        count(row.steps, 1),
         count(row.latency_s, 2),
     )
 
 
-def _name(row: Row) -> str:
+def _name(row: Row, width: int = NAME) -> str:
     name = row.system + ("*" if _is_limited(row) else "")
-    return name if len(name) <= NAME else name[: NAME - 1] + "~"
+    return name if len(name) <= width else name[: width - 1] + "~"
 
 
 def _is_limited(row: Row) -> bool:

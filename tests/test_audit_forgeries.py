@@ -205,3 +205,17 @@ def test_the_book_in_an_older_log_cannot_be_changed(tmp_path: Path) -> None:
 
     edit_log(old, cheaper)
     assert "under one digest" in said(audit(tmp_path), "I5")
+
+
+def test_a_built_in_price_that_podium_does_not_have_is_a_forgery(tmp_path: Path) -> None:
+    sat(tmp_path)
+
+    def changed(name: str, found: Json) -> Json:
+        if "eval" in found:
+            free = {"input": "0", "output": "0"}
+            found["eval"]["metadata"]["podium"]["prices"]["built_in"] = {"scripted/": free}
+        return found
+
+    for path in tmp_path.glob("*.eval"):
+        edit_log(path, changed)
+    assert "its built-in prices are not podium's" in said(audit(tmp_path), "I5")

@@ -298,3 +298,39 @@ def test_prices_list_and_diff_print_and_say_whether_there_is_a_difference(
     assert main(["prices", "diff", "rehearsal", "rehearsal"]) == 0
     assert main(["prices", "diff", "paper-2025-12-04", "list-2026-11-21"]) == 1
     assert "fugu/fugu-ultra" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BOOKS.glob("*.toml")))
+def test_what_runs_in_this_process_has_a_price_in_every_book(name: str) -> None:
+    book = read_book(name)
+    price = book.price("embedded/conductor")
+    assert price is not None
+    if name == "rehearsal":
+        assert (price.input, price.output) == (Decimal("0.05"), Decimal("0.20"))
+    else:
+        assert (price.input, price.output) == (0, 0)
+        assert "the user's own processor" in price.source
+        assert book.evidence("embedded/conductor") == "built in"
+    assert book.price("embedded/a/folder/of/mine") is not None
+    assert book.price("openai/nobody") is None
+    assert book.evidence("openai/nobody") == "no price"
+
+
+def test_a_book_of_the_users_may_price_what_runs_in_this_process(tmp_path: Path) -> None:
+    mine = GOOD.replace("acme/sage", "embedded/conductor")
+    book = read_book(str(written(tmp_path, HEAD + mine)))
+    assert book.price("embedded/conductor") == book.prices["embedded/conductor"]
+    assert book.evidence("embedded/conductor") == "dated"
+
+
+def test_a_log_embeds_the_files_prices_and_the_built_in_ones_apart() -> None:
+    said = read_book("list-2026-11-21").as_json()
+    assert "embedded/" not in str(said["usd_per_mtok"])
+    assert str(said["built_in"]).startswith("{'embedded/': ")
+    older = {name: value for name, value in said.items() if name != "built_in"}
+    assert book_from_json(older).price("embedded/conductor") is None
+
+
+def test_a_listed_book_shows_its_built_in_price_with_the_reason() -> None:
+    shown = " ".join(show_book(read_book("paper-2025-12-04")).split())
+    assert "embedded/*, built in: 0.00 in, 0.00 out (podium: it runs on the user's own" in shown

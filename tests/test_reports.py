@@ -30,7 +30,8 @@ HEADER = (
     "se,se_clustered,paired_bca_low,paired_bca_high,p_value,p_holm,test,n_paired,n_better,"
     "n_worse,correlation,usd_low,usd_high,usd_median,usd_p95,usd_ratio,usd_ratio_low,"
     "usd_ratio_high,usd_per_correct,tokens_per_correct,cost_of_pass,share_infinite,"
-    "pareto_probability,maj_k,maj_accuracy,reference_rule,derived,auditable"
+    "pareto_probability,maj_k,maj_accuracy,reference_rule,derived,auditable,"
+    "n_invalid_plans,invalid_plan_pct,invalid_plan_reason,conductor_s"
 )
 
 

@@ -22,15 +22,17 @@ from conductor.checkpoint import (
     write_about,
 )
 from conductor.form import Form
-from conductor.seated import conductor, seat, trained_system
+from conductor.seated import conductor, conductor_served, seat, trained_system
+from harness.asked import read_request
 from harness.cli import main
 from harness.cli.parts import catalogue
-from harness.compose import seat_of
+from harness.compose import Request, seat_of
 from harness.errors import UserError
 from harness.field import matched_with, refusal
 from harness.logs import find_logs
-from harness.pool_file import read_pool
+from harness.pool_file import POOLS, read_pool
 from harness.records import Question
+from harness.refusal import Refusal
 from harness.rewards.exams import question_digest
 from suites.bare import bare
 from suites.practice_integer import practice_integer
@@ -207,6 +209,81 @@ def test_a_dry_run_bounds_a_checkpoint_at_its_own_price(
 
 
 # --- what is refused --------------------------------------------------------------------------
+
+
+def pool_of(folder: Path, *workers: str, name: str = "other") -> str:
+    """Write a pool of some of the practice workers, in this order."""
+    head, *blocks = (POOLS / "rehearsal.toml").read_text().split("[[workers]]\n")
+    blocks[-1] = blocks[-1].partition("[conductor]")[0]
+    known = {block.split('"')[1]: block for block in blocks}
+    kept = "".join(f"[[workers]]\n{known[one].strip()}\n\n" for one in workers)
+    path = folder / f"{name}.toml"
+    path.write_text(head.replace('name = "rehearsal"', f'name = "{name}"') + kept)
+    return str(path)
+
+
+FIXED = "was trained for the 8 workers of pool 'rehearsal' alone"
+
+
+@pytest.mark.parametrize("workers", [POOL.names[:2], POOL.names[::-1], POOL.names[1:]])
+@pytest.mark.parametrize("system", ["conductor", "conductor-untrained", "conductor-cost-aware"])
+def test_a_conductor_of_one_pool_is_refused_on_a_part_of_it_and_in_another_order(
+    system: str, workers: tuple[str, ...], tmp_path: Path
+) -> None:
+    spec = read_pool(pool_of(tmp_path, *workers))
+    said = str(refusal(system, catalogue(), spec))
+    assert said.startswith(f"{system} {FIXED}")
+    assert "take conductor-adaptive, which reads the workers' cards, or conductor-prompted" in said
+    assert refusal("conductor-adaptive", catalogue(), spec) is None
+
+
+def test_a_conductor_of_one_pool_conducts_the_same_workers_under_another_name(
+    tmp_path: Path,
+) -> None:
+    spec = read_pool(pool_of(tmp_path, *POOL.names))
+    assert refusal("conductor", catalogue(), spec) is None
+
+
+def test_a_folder_is_refused_on_another_pool_as_a_released_checkpoint_is(tmp_path: Path) -> None:
+    spec, folder = read_pool("openrouter"), conductor_folder("trained")
+    for system in (f"conductor@{folder}", f"conductor-served@{folder}"):
+        assert f"{system} {FIXED}" in str(refusal(system, catalogue(), spec))
+    assert refusal(f"conductor@{conductor_folder('adaptive')}", catalogue(), spec) is None
+
+
+def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: Path) -> None:
+    request = Request(("practice-integer",), ("all",), "openrouter", tmp_path / "new")
+    found = read_request(request, catalogue(), ready=False)
+    assert "conductor-adaptive" in found.systems
+    (line,) = [line for line in found.left_out if FIXED in line]
+    assert line.startswith("conductor, conductor-cost-aware, conductor-untrained: was trained for")
+
+
+def test_inspect_alone_refuses_a_pool_that_a_conductor_was_not_trained_for_in_a_sentence() -> None:
+    with pytest.raises(Refusal, match="This checkpoint was trained for the 8 workers of pool"):
+        conductor(pool="openrouter")
+    with pytest.raises(Refusal, match="take conductor-adaptive"):
+        conductor_served(conductor_folder("cost-aware"), pool="openrouter")
+    assert conductor("adaptive", pool="openrouter")
+    assert conductor(pool="rehearsal", order="random")
+
+
+def test_roles_that_a_conductor_was_not_trained_for_are_refused_before_it_plans() -> None:
+    rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
+    system = trained_system(read_about(Path(conductor_folder("trained"))))
+    rig.pool.spec = None
+    with pytest.raises(UserError, match="this eval has others, or another order"):
+        anyio.run(system, Question("q", "Why?", "integer"), rig.pool)
+    assert rig.asked == []
+
+
+@pytest.mark.parametrize(("drawn", "refused"), [(True, False), (False, True), (None, False)])
+def test_a_checkpoint_that_reads_cards_says_whether_its_workers_changed_in_training(
+    drawn: bool | None, refused: bool, tmp_path: Path
+) -> None:
+    folder = learnt(tmp_path / "carded", workers=POOL.names, drawn=drawn)
+    found = refusal(f"conductor@{folder}", catalogue(), read_pool("openrouter"))
+    assert (found is not None) == refused
 
 
 def learnt(folder: Path, **changes: Any) -> Path:

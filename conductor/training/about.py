@@ -106,6 +106,7 @@ def about(training: Training, step: int) -> About:
         steps=step,
         rounds=1 if config.recursion else 0,
         summary=config.title,
+        drawn=config.pool.shown is not None or config.pool.order == "random",
     )
 
 

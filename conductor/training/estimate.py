@@ -105,7 +105,7 @@ def _plan(training: Training, name: str, asked: int, plan: tuple[int, float]) ->
 
 
 def _call(training: Training, name: str, asked: int, said: int) -> Decimal | None:
-    price = training.book.prices.get(training.spec.worker(name).price_ref)
+    price = training.book.price(training.spec.worker(name).price_ref)
     return None if price is None else cost(Usage(input=asked, output=said, reasoning=0), price)
 
 

@@ -8,7 +8,7 @@ from harness.audit.result import Checked, Fault
 from harness.errors import UserError
 from harness.ledger.billing import PARTS, ZERO
 from harness.ledger.row import LedgerRow, plain
-from harness.prices import Book, book_from_json, read_book
+from harness.prices import BUILT_IN, Book, book_from_json, read_book
 
 
 def pricing(evidence: Evidence) -> Checked:
@@ -64,6 +64,8 @@ def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
         shipped, used = _shipped(book.name), evidence.merged.books[book.sha256]
         if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, whole):
             yield f"book {book.name}", "its rates are not those of the book that it names"
+        if book.built_in and book.built_in != BUILT_IN:
+            yield f"book {book.name}", "its built-in prices are not podium's"
         if _differ(used, book, whole):
             said = f"another log embeds other rates of {book.name} under one digest"
             yield f"log {log.name}", said
@@ -173,7 +175,9 @@ def _cache_fault(evidence: Evidence, row: LedgerRow) -> str:
 
 
 def _priced(evidence: Evidence) -> set[str]:
-    return {ref for book in evidence.merged.books.values() for ref in book.prices}
+    books = evidence.merged.books.values()
+    asked = {row.price_ref for row in evidence.rows}
+    return {ref for ref in asked if any(book.price(ref) is not None for book in books)}
 
 
 def failed_attempts(evidence: Evidence) -> Checked:

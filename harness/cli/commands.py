@@ -88,7 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("data", showing.data_command, arguments.data_arguments),
         ("systems", showing.systems_command, arguments.listed_arguments),
         ("workers", showing.workers_command, arguments.pool_arguments),
-        ("doctor", showing.doctor_command, arguments.doctor_arguments),
+        ("doctor", showing.doctor_command, learning_arguments.doctor_arguments),
         ("sandbox", showing.sandbox_command, arguments.sandbox_arguments),
     ):
         add(arguments.new_command(commands, name, function))

@@ -1,8 +1,9 @@
 """The commands that say what there is and what is missing, and look after sandboxes."""
 
 import argparse
+from typing import Any
 
-from harness.cli.parts import catalogue
+from harness.cli.parts import catalogue, controls
 from harness.errors import UserError
 from harness.escape import say
 
@@ -49,30 +50,39 @@ def workers_command(args: argparse.Namespace) -> int:
 
 
 def doctor_command(args: argparse.Namespace) -> int:
-    """Say what is missing before anything is spent."""
-    from harness.boxes import inspected
-    from harness.pool_file import read_pool
-    from harness.preflight import one_at_a_time, package_problems, problems, unpriced
-    from harness.prices import read_book
+    """Say what is missing before anything is spent, of a pool or of a whole run."""
+    from harness.doctor import examine, examine_run
 
-    spec = read_pool(args.pool)
-    book = read_book(spec.prices)
-    found = [*package_problems(), *problems(spec, book)]
-    if args.box:
-        known = catalogue()
-        facts, missing = inspected(known.boxes, args.box, known.suites.values())
-        for fact in facts:
-            say(fact)
-        found += missing
-    for problem in found:
+    run = examine_run(_wanted(args), catalogue(), controls()) if args.suite or args.system else None
+    found = run or examine(args.pool, args.box, catalogue())
+    for fact in found.facts:
+        say(fact)
+    for problem in found.problems:
         say(f"- {problem}")
-    for name, why in one_at_a_time(spec, book).items():
-        say(f"- note: under --max-usd {name!r} is asked one call at a time: {why}.")
-    free = unpriced(spec, book) if spec.label != "live" else []
-    if free:
-        say(f"- note: no dollars for {', '.join(free)}: book {book.name!r} has no price for them.")
-    say(f"Pool {spec.name!r} ({spec.label}): " + (f"{len(found)} to fix." if found else "ready."))
-    return 1 if found else 0
+    for note in found.notes:
+        say(f"- note: {note}")
+    say(f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready."))
+    return 1 if found.problems else 0
+
+
+def _wanted(args: argparse.Namespace) -> Any:
+    """Return the run that a doctor is asked about."""
+    from harness.compose import Request
+    from harness.doctor import NEW
+
+    return Request(
+        suites=tuple(args.suite),
+        systems=tuple(args.system),
+        pool=args.pool,
+        log_dir=args.log_dir or NEW,
+        limit=args.limit,
+        split=args.split,
+        box=args.box,
+        train_calls=args.train_calls,
+        train_on=tuple(args.train_on),
+        match=args.match,
+        worker_cards=args.worker_cards,
+    )
 
 
 def sandbox_command(args: argparse.Namespace) -> int:

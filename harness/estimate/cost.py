@@ -109,7 +109,7 @@ class Estimator:
 
     def _one(self, worker: str, prompt: int | None, output: int | None, *, at_most: bool) -> Take:
         ref = self.spec.worker(worker).price_ref
-        price = self.book.prices.get(ref)
+        price = self.book.price(ref)
         if price is None:
             self.unknown[f"{worker} has no price ({ref} is not in {self.book.name})"] = None
         usd = None
@@ -128,7 +128,7 @@ class Estimator:
         slot = self.spec.worker(worker)
         service = service_of(slot.config, slot.args)
         attempted = Attempted("unknown", "none", None, service, prompt, output)
-        return upper_bound(attempted, self.book.prices.get(slot.price_ref))
+        return upper_bound(attempted, self.book.price(slot.price_ref))
 
     def _limit(self, call: CountedCall) -> int | None:
         limit = self.spec.worker(call.worker).config.max_tokens

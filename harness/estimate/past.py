@@ -130,5 +130,5 @@ def _is_try(row: LedgerRow) -> bool:
 
 
 def _price(row: LedgerRow, book: Book, ref: str) -> Decimal | None:
-    usage, price = row.usage, book.prices.get(ref)
+    usage, price = row.usage, book.price(ref)
     return cost(usage, price) if usage and price else None

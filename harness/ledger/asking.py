@@ -330,7 +330,7 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked
 
 def _payment(request: Request, spend: Spend) -> Payment:
     """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    price, service = spend.book.prices.get(request.price_ref), _service(request.model)
+    price, service = spend.book.price(request.price_ref), _service(request.model)
     most = None
     if request.is_bounded:
         sizes = request.prompt_bytes, request.max_tokens
@@ -341,7 +341,7 @@ def _payment(request: Request, spend: Spend) -> Payment:
 
 def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
     """Return an outcome with what it cost, so that a book or a count changed later shows."""
-    price = spend.book.prices.get(request.price_ref) if spend else None
+    price = spend.book.price(request.price_ref) if spend else None
     if price is None or (ended.usage is None and not ended.refused):
         return ended
     if ended.refused or ended.cache == "read":

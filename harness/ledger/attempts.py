@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from harness.errors import UserError
 from harness.ledger.events import CallEvent, events_of, lost_in, solver_seconds
+from harness.ledger.plans import PLANNING, SECRET, fault_of
 from harness.ledger.raw_log import Json, naming, open_log
 from harness.ledger.tally import Kind, Money, QueryTotals, Tallies, Tally, priced, query_totals
 from harness.ledger.votes import vote
@@ -21,7 +22,7 @@ from harness.logs import RunFacts, facts_in
 from harness.prices import Book, book_from_json
 from harness.prices.pricing import Price, Service
 from harness.private import said
-from harness.records import FALLBACK, PODIUM
+from harness.records import CONDUCTOR, FALLBACK, PODIUM
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks an exam down, in this order."""
@@ -61,6 +62,10 @@ class Attempt:
     options; None where none was. For counting votes alone: it shows no text."""
     fallback: str = ""
     """What its system noted of falling back: a sentence of our own."""
+    planned: bool = False
+    """Whether a model was asked for the plan."""
+    plan_fault: str | None = None
+    """What kind of fault its plan had, so that nothing was carried out; None for one that was."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the question belongs to, e.g. its difficulty; one of `GROUPINGS` to a key."""
 
@@ -122,7 +127,7 @@ class About:
         """Return what a call costs at the book in the log."""
         if found := self.served.get(call.role):
             return priced(call, *found)
-        return priced(call, self.book.prices.get(call.model), "standard")
+        return priced(call, self.book.price(call.model), "standard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +173,7 @@ def about_log(header: Json, path: Path) -> About:
         )
     book = book_from_json(facts.prices)
     served: dict[str, tuple[Price | None, Service]] = {
-        name: (book.prices.get(worker.price), worker.service)
-        for name, worker in facts.workers.items()
+        name: (book.price(worker.price), worker.service) for name, worker in facts.workers.items()
     }
     return About(path, facts, book, served)
 
@@ -185,6 +189,7 @@ def _attempt(entry: Entry, totals: QueryTotals) -> Attempt:
     found: Json = score.get("metadata") or NOTHING
     shape: Json = metadata.get(PODIUM) or NOTHING
     value = verdict(sample)
+    planned = any(_asks_for_plan(call) for call in entry.calls)
     return Attempt(
         question=str(sample["id"]),
         epoch=sample["epoch"],
@@ -204,8 +209,21 @@ def _attempt(entry: Entry, totals: QueryTotals) -> Attempt:
         erratum=bool(found.get("errata")),
         vote=vote(metadata, score.get("answer")),
         fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),
+        planned=planned,
+        plan_fault=_plan_fault(shape) if planned else None,
         groups=_groups(metadata, found),
     )
+
+
+def _asks_for_plan(call: CallEvent) -> bool:
+    return call.role == CONDUCTOR and (call.step or "").startswith(PLANNING)
+
+
+def _plan_fault(shape: Json) -> str | None:
+    """Return the kind of fault of a sample's plan; older redacted copies do not say which."""
+    plan = shape.get("plan")
+    hidden = str(plan).startswith("sha256:") and not shape.get("steps") and not shape.get("stopped")
+    return SECRET if hidden else fault_of(plan)
 
 
 def _shown(entry: Entry) -> bool:

@@ -6,7 +6,7 @@ retry); what only a log has is older than journals, or escaped them, which the a
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from harness.errors import UserError
@@ -92,7 +92,7 @@ def _books(gathered: Gathered) -> dict[str, Book]:
     """Return the books that logs embed; for journals without a log the one that podium ships."""
     found: dict[str, Book] = {}
     for log in gathered.logs:
-        if log.facts is not None and log.facts.prices.get("sha256") not in found:
+        if log.facts is not None and _says_more(log.facts.prices, found):
             book = book_from_json(log.facts.prices)
             found[book.sha256] = book
     for journal in gathered.journals:
@@ -105,6 +105,15 @@ def _books(gathered: Gathered) -> dict[str, Book]:
             if book.sha256 == wanted:
                 found[wanted] = book
     return found
+
+
+def _says_more(prices: Mapping[str, object], found: Mapping[str, Book]) -> bool:
+    """Say whether a log embeds a book that is not known yet, or its built-in prices.
+
+    A run that an older version began embeds none in its first logs.
+    """
+    known = found.get(str(prices.get("sha256")))
+    return known is None or (bool(prices.get("built_in")) and not known.built_in)
 
 
 def _whole(gathered: Gathered) -> frozenset[str]:
@@ -227,7 +236,7 @@ def _base_of_call(found: Merged, call: str, record: CallRecord, seen: list[Seen]
         max_tokens=intent.get("max_tokens"),
         prompt_sha256=intent.get("prompt_sha256"),
         begun=str(intent.get("at", "")),
-        price=book.prices.get(intent["price_ref"]) if book else None,
+        price=book.price(intent["price_ref"]) if book else None,
     )
 
 
@@ -259,7 +268,7 @@ def _of_event(found: Merged, seen: Seen) -> Iterator[LedgerRow]:
         max_tokens=event.max_tokens,
         prompt_sha256=None,
         begun=event.started,
-        price=book.prices.get(price_ref) if book else None,
+        price=book.price(price_ref) if book else None,
     )
     tries = [*within(event, 1)]
     yield from (write(base, told) for told in (*tries, of_event(event, len(tries) + 1)))

@@ -8,12 +8,32 @@ from typing import Any, cast
 
 from harness.ledger.row import LedgerRow
 from harness.records import CONDUCTOR
-from harness.workflow import Step, Workflow
+from harness.workflow import MALFORMED, Step, Workflow
 
 SECRET = "withheld"
 """Stands for a text of an exam whose questions may not be published."""
 STEP = re.compile(r"step (\d+)\b")
 """Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
+PLANNING = f"{CONDUCTOR}: plan"
+"""Begins the name of every call that asks a model for a plan; what merely routes has another."""
+
+OTHER_FAULT = "another fault"
+FAULTS = {
+    "no complete plan": r"there is no complete |the three lists do not |the JSON object has no key "
+    r"|(steps|\w+) must be a list|step \d+ (must be a JSON object|has no key )",
+    "lists that cannot be read": r"\w+ may hold only strings|\w+ is not a valid Python list"
+    r"|the plan is not valid JSON|a key of the JSON object stands |\S+ is no JSON",
+    "lists of different lengths": r"the three lists have different lengths",
+    "no step": r"three empty lists |a workflow needs at least one step",
+    "too many steps": r"\d+ steps, at most ",
+    "worker number out of range": r"step \d+: (there is no Model |unknown worker )",
+    "a worker that is no number": r"step \d+: model_id must be an integer",
+    "a subtask that is no text": r"step \d+: the subtask ",
+    "access to a step that has not run": r"step \d+ (may read earlier steps |reads step \d+, )",
+    "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
+}
+"""Classes of what is wrong with plans, with how the reasons begin (conductor/parse.py, json_form.py
+and reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
 
 
 def workflow_of(plan: str | None) -> Workflow | None:
@@ -24,6 +44,19 @@ def workflow_of(plan: str | None) -> Workflow | None:
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Workflow(tuple(steps)) if steps else None
+
+
+def fault_of(plan: str | None) -> str | None:
+    """Return the class of what is wrong with a malformed plan; None for any other text.
+
+    >>> fault_of("malformed: step 2: there is no Model 3, only 0 to 1")
+    'worker number out of range'
+    """
+    if plan is None or not plan.startswith(MALFORMED):
+        return None
+    reason = plan.removeprefix(MALFORMED)
+    named = (name for name, begins in FAULTS.items() if name == reason or re.match(begins, reason))
+    return next(named, OTHER_FAULT)
 
 
 def _step(found: dict[str, Any]) -> Step:

@@ -44,13 +44,13 @@ class CallLines:
 
     def usd(self, told: Told, book: Book) -> Decimal | None:
         """Return what an attempt that was billed costs at a book; None when that is unknown."""
-        price = book.prices.get(self.intent["price_ref"])
+        price = book.price(self.intent["price_ref"])
         service = self.intent.get("service") or "standard"
         return cost(told.usage, price, service) if told.usage and price else None
 
     def bound(self, book: Book) -> Decimal | None:
         """Return the most that an attempt without an end can cost; None when nothing bounds it."""
-        price = book.prices.get(self.intent["price_ref"])
+        price = book.price(self.intent["price_ref"])
         sizes = self.intent.get("prompt_bytes"), self.intent.get("max_tokens")
         service = self.intent.get("service") or "standard"
         return upper_bound(Attempted("unknown", "none", None, service, *sizes), price)

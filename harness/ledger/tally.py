@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from harness.ledger.events import CallEvent, Phase
+from harness.prices import EMBEDDED
 from harness.prices.pricing import Price, Service, cost, list_cost
 from harness.records import CONDUCTOR, Usage
 
@@ -150,6 +151,9 @@ class QueryTotals:
     """Input and output of the model that plans."""
     usd: Decimal | None
     """At list price, as if nothing had been cached."""
+    conductor_s: float | None = None
+    """Seconds in which a model that plans in this process worked; None where none did, or where
+    they are unknown."""
     worker_calls: int = 0
     """Those of workers that had a reply: what a manifest says beforehand."""
 
@@ -177,9 +181,12 @@ def last_tries(calls: Iterable[tuple[CallEvent, Money]]) -> Sequence[tuple[CallE
 def query_totals(calls: Iterable[tuple[CallEvent, Money]]) -> QueryTotals:
     """Add up the calls that answered one question; those that grade are left out."""
     workers, conductor = Tally(), Tally()
+    embedded: list[float | None] = []
     for call, money in last_tries(calls):
         if call.phase == "solve":
             (conductor if call.role == CONDUCTOR else workers).add(call, money)
+            if call.role == CONDUCTOR and call.model.startswith(EMBEDDED):
+                embedded.append(call.working_s)
     whole = workers.plus(conductor) if conductor.calls else workers
     planning = conductor.input + conductor.cache_read + conductor.cache_write + conductor.output
     return QueryTotals(
@@ -190,8 +197,14 @@ def query_totals(calls: Iterable[tuple[CallEvent, Money]]) -> QueryTotals:
         worker_tokens_out=workers.tokens_out,
         conductor_tokens=None if conductor.untold else planning,
         usd=whole.listed,
+        conductor_s=_seconds(embedded),
         worker_calls=workers.calls - workers.failed,
     )
+
+
+def _seconds(times: Sequence[float | None]) -> float | None:
+    known = [one for one in times if one is not None]
+    return sum(known) if times and len(known) == len(times) else None
 
 
 def priced(call: CallEvent, price: Price | None, service: Service) -> Money:

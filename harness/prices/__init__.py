@@ -5,6 +5,24 @@ Read `pricing.py` first (rates, tiers, what a call costs), then `books.py` (a bo
 compared by `changes.py`; `on_record.py` knows launch days and prices from the time itself.
 """
 
-from harness.prices.books import BOOKS, UNDATED, Book, book_from_json, parse_book, read_book
+from harness.prices.books import (
+    BOOKS,
+    BUILT_IN,
+    EMBEDDED,
+    UNDATED,
+    Book,
+    book_from_json,
+    parse_book,
+    read_book,
+)
 
-__all__ = ["BOOKS", "UNDATED", "Book", "book_from_json", "parse_book", "read_book"]
+__all__ = [
+    "BOOKS",
+    "BUILT_IN",
+    "EMBEDDED",
+    "UNDATED",
+    "Book",
+    "book_from_json",
+    "parse_book",
+    "read_book",
+]

@@ -7,8 +7,9 @@ harness/prices/entries.py; how a book is made is harness/prices/snapshot.py.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +28,20 @@ FIELDS = ("date", "source", "retrieved", "usd_per_mtok")
 INVENTED = "rehearsal/"
 """Workers of ours whose prices are practice figures: no launch day binds them."""
 
+EMBEDDED = "embedded/"
+"""Begins the keys and models of checkpoints that run in this process (conductor/embedded)."""
+
+BUILT_IN: Mapping[str, Price] = {
+    EMBEDDED: Price(
+        input=Decimal(0),
+        output=Decimal(0),
+        source="podium: it runs on the user's own processor, so nobody bills it; its seconds are "
+        "shown instead",
+    )
+}
+"""By the beginning of a key: prices that no market states and that every book has, unless it says
+otherwise. A rule of podium and no line of the file, so no digest of a book depends on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Book:
@@ -40,6 +55,24 @@ class Book:
     sha256: str
     retrieved: str = ""
     """The day on which the source was asked (ISO); empty when the book does not say."""
+    built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    """What holds beside the file's own entries, as `BUILT_IN`; empty in logs older than the rule.
+    """
+
+    def price(self, ref: str) -> Price | None:
+        """Return the price of a key: the book's own entry, else a built-in one; None without."""
+        stated = self.prices.get(ref)
+        return stated if stated is not None else self._built_in(ref)
+
+    def evidence(self, ref: str) -> str:
+        """Return how a key's price is known, in words; `no price` where there is none."""
+        if (stated := self.prices.get(ref)) is not None:
+            return stated.evidence or "not said"
+        return "no price" if self._built_in(ref) is None else "built in"
+
+    def _built_in(self, ref: str) -> Price | None:
+        found = (price for start, price in self.built_in.items() if ref.startswith(start))
+        return next(found, None)
 
     def as_json(self) -> dict[str, object]:
         """Return the book as plain JSON values, to be embedded in a log."""
@@ -51,7 +84,12 @@ class Book:
             **said,
             "sha256": self.sha256,
             "usd_per_mtok": {ref: price_json(self.prices[ref]) for ref in sorted(self.prices)},
+            **self._built_in_json(),
         }
+
+    def _built_in_json(self) -> dict[str, object]:
+        rules = {start: price_json(price) for start, price in sorted(self.built_in.items())}
+        return {"built_in": rules} if rules else {}
 
 
 def read_book(name: str) -> Book:
@@ -82,6 +120,7 @@ def parse_book(content: bytes, path: Path) -> Book:
             prices=_prices(data["usd_per_mtok"], "dated"),
             sha256=hashlib.sha256(content).hexdigest(),
             retrieved=str(data.get("retrieved", "")),
+            built_in=BUILT_IN,
         )
         _refuse_too_early(book)
     except KeyError as error:
@@ -100,6 +139,7 @@ def book_from_json(data: Mapping[str, object]) -> Book:
     """
     try:
         prices = _prices(data["usd_per_mtok"], "")
+        built_in = _prices(data.get("built_in") or {}, "")
     except BadEntry as error:
         raise UserError(f"The price book embedded in a log is malformed: {error}.") from error
     return Book(
@@ -109,6 +149,7 @@ def book_from_json(data: Mapping[str, object]) -> Book:
         prices=prices,
         sha256=str(data["sha256"]),
         retrieved=str(data.get("retrieved", "")),
+        built_in=built_in,
     )
 
 

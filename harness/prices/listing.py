@@ -27,6 +27,7 @@ def show_book(book: Book) -> str:
     title = f"{book.name}: prices of {book.date}\nsource: {book.source}{asked}"
     table = columns(HEADS, rows) if rows else "No model has a price in this book."
     extras = [line for ref in sorted(book.prices) for line in _extras(ref, book.prices[ref])]
+    extras += [line for start in sorted(book.built_in) for line in _rule(start, book)]
     parts = [title, table, *(["\n".join(extras)] if extras else []), NOTE]
     return "\n\n".join([*parts, f"sha256 {book.sha256}"])
 
@@ -70,6 +71,14 @@ def _extras(ref: str, price: Price) -> list[str]:
     said += [f"source: {price.source}"] if price.source else []
     text = f"{ref}: {'; '.join(said)}"
     return [fill(text, WIDTH, subsequent_indent="  ", break_long_words=False)] if said else []
+
+
+def _rule(start: str, book: Book) -> list[str]:
+    """Return a built-in price: it holds for every key that begins so and is not listed."""
+    price = book.built_in[start]
+    rates = f"{number(price.input)} in, {number(price.output)} out"
+    said = f"{start}*, built in: {rates} ({price.source})"
+    return [fill(said, WIDTH, subsequent_indent="  ", break_long_words=False)]
 
 
 def _evidence(book: Book) -> str:

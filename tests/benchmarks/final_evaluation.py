@@ -13,15 +13,17 @@ ends in a table of targets; leads.md holds all pools. A dry test: --split valida
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from harness.pool_file import POOLS
+from conductor.checkpoint import cards_digest, read_about, write_about
+from harness.pool_file import POOLS, read_pool
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 POOL = "rehearsal"
@@ -77,6 +79,21 @@ def changed_pools(folder: Path) -> list[Path]:
     return found
 
 
+def as_if_its_own(system: str, pool: Path, folder: Path) -> str:
+    """Return a copy of a conductor that says it was trained on a pool, for podium refuses others.
+
+    What a conductor of one pool does on a changed one is asked here on purpose, and nowhere else.
+    """
+    source = Path(system.partition("@")[2])
+    copy = folder / pool.stem / source.parent.name / source.name
+    shutil.copytree(source, copy, dirs_exist_ok=True)
+    about = read_about(copy)
+    spec = read_pool(f"{pool}")
+    cards = cards_digest([one.card for one in spec.workers]) if about.cards_sha256 else ""
+    write_about(replace(about, workers=spec.names, cards_sha256=cards), copy)
+    return f"conductor@{copy}"
+
+
 def _written(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -102,18 +119,25 @@ def sittings(part: str, given: argparse.Namespace) -> list[Sitting]:
         every = [one for config in TRAINED for one in seeds(runs, config)]
         return [Sitting("fixed", POOL, (*every, "conductor-untrained", *FIELD))]
     if part == "changed":
-        both = (*adaptive, *seeds(runs, FIXED), *BESIDE)
-        return [Sitting(f"changed-{one.stem}", f"{one}", both) for one in changed_pools(pools)]
+        fixed, copies = seeds(runs, FIXED), given.out / "copies"
+        found = [
+            (one, [as_if_its_own(who, one, copies) for who in fixed])
+            for one in changed_pools(pools)
+        ]
+        return [
+            Sitting(f"changed-{one.stem}", f"{one}", (*adaptive, *own, *BESIDE))
+            for one, own in found
+        ]
     if part == "regimes":
         both = FIXED, CHEAP
         own = {one: [trained_on(one, given, reward) for reward in both] for one in REGIMES}
         return [Sitting(one, one, (*own[one], *BESIDE)) for one in REGIMES]
-    found: list[Sitting] = []
+    drawn: list[Sitting] = []
     for seed in DRAWN:
         pool = f"drawn-{seed}"
         own = [trained_on(pool, given)] if given.train_drawn else []
-        found.append(Sitting(pool, pool, (*adaptive, *own, *BESIDE)))
-    return found
+        drawn.append(Sitting(pool, pool, (*adaptive, *own, *BESIDE)))
+    return drawn
 
 
 def sit(one: Sitting, given: argparse.Namespace) -> Path:

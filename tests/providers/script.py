@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from harness.records import Usage
+from providers.dialect import Asked
 
 ANSWER = "ANSWER: 7"
 
@@ -66,10 +67,10 @@ class Act:
         return self.status == 200 if self.billed is None else self.billed
 
 
-Script = Sequence[Act] | Mapping[str, Sequence[Act]] | Callable[[], Act]
+Script = Sequence[Act] | Mapping[str, Sequence[Act]] | Callable[[Asked], Act]
 """Acts in order of arrival; or by the model asked for, `*` for all others; or by a text that the
-prompt holds, a question say, after the model: `MODEL: TEXT`. Then plain answers. Or whatever a
-function says when a request comes in."""
+prompt holds, a question say, after the model: `MODEL: TEXT`. Then plain answers. Or a function that
+reads what is asked."""
 
 
 def ok(text: str = ANSWER, usage: Usage | None = None) -> Act:
@@ -132,18 +133,18 @@ class Fates:
     """Deals out a script, request by request."""
 
     def __init__(self, script: Script) -> None:
-        self._said = script if callable(script) else None
+        self._read = script if callable(script) else None
         listed = () if callable(script) else script
         by_model = listed if isinstance(listed, Mapping) else {"*": listed}
         self._left = {model: list(acts) for model, acts in by_model.items()}
 
-    def next(self, model: str, prompt: str = "") -> Act:
-        """Return what happens to the next request for a model."""
-        if self._said:
-            return self._said()
-        acts = self._left.get(model, self._left.get("*", []))
-        begun = f"{model}: "
+    def next(self, asked: Asked) -> Act:
+        """Return what happens to the next request."""
+        if self._read is not None:
+            return self._read(asked)
+        acts = self._left.get(asked.model, self._left.get("*", []))
+        begun = f"{asked.model}: "
         for name, found in self._left.items():
-            if name.startswith(begun) and name.removeprefix(begun) in prompt:
+            if name.startswith(begun) and name.removeprefix(begun) in asked.prompt:
                 acts = found
         return acts.pop(0) if acts else Act()

@@ -103,7 +103,7 @@ class _Desk:
     def route(self, path: str, dialect: Dialect) -> Route:
         async def answer(request: Request) -> Response:
             asked = dialect.asked(await request.json(), request.path_params)
-            act = self.fates.next(asked.model, asked.prompt)
+            act = self.fates.next(asked)
             line = self.entry(dialect, asked, act, _key(request))
             self.bill.lines.append(line)
             await asyncio.sleep(act.wait_s)
