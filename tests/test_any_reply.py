@@ -96,7 +96,7 @@ class Asked:
 @pytest.fixture(scope="module")
 def sender() -> Generator[Sender]:
     found = Sender()
-    with serve(lambda: found.act) as found.server:
+    with serve(lambda asked: found.act) as found.server:
         yield found
 
 
@@ -218,7 +218,7 @@ def test_replies_that_cannot_be_used_are_held_against_the_limit(tmp_path: Path) 
 
     left = run_pool(
         tmp_path,
-        lambda: nothing,
+        lambda asked: nothing,
         lambda server: chat_pool(tmp_path, server),
         "single:olive",
         10,
@@ -235,7 +235,7 @@ def test_impossible_counts_are_unknown_and_told_once_for_each_worker(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     below_nothing = Act(tell=lambda took: replace(took, output=-30))
-    left = run(tmp_path, lambda: below_nothing, limit=4)
+    left = run(tmp_path, lambda asked: below_nothing, limit=4)
     assert len(left.rows) == 4
     assert {(row.billable, row.usd, row.usd_low) for row in left.rows} == {("unknown", None, 0)}
     assert all(row.usd_high and row.raw_usage and "-30" in row.raw_usage for row in left.rows)
