@@ -7,10 +7,11 @@ which mostly cost less than they hold; it is refused only when it does not fit w
 flight, so no call is ever broken off for money. As long as replies take what their requests allow,
 the limit is never passed, at any concurrency.
 
-Two kinds of workers are asked one call at a time while there is a limit. One that nothing bounds
-(no `max_tokens`, tokens of its own) holds back its dearest call so far, and all that is left before
-its first. One whose reply took more than it could holds back the larger of its bound and its
-dearest call; the limit can be passed only by what the calls that were then in flight took too much.
+A worker's first call goes alone, and two kinds of workers are asked one call at a time while there
+is a limit. One that nothing bounds (no `max_tokens`, tokens of its own) holds back its dearest call
+so far, and all that is left before its first. One whose reply took more than it could holds back
+the larger of its bound and its dearest call; the limit can be passed only by what the calls that
+were then in flight took too much.
 
 After a call whose price nobody can tell, no other is made. A request that got no answer may have
 been billed: it counts as the most it can have cost, or where nothing bounds that, as the dearest
@@ -105,6 +106,14 @@ class Spend:
         """Return whether a reply of this price took more than its request could."""
         return price_ref in self._passed
 
+    def kept(self, price_ref: str) -> bool:
+        """Return whether there were replies of this price, and all took what their requests could.
+
+        Before the first one nobody knows: it goes alone, or a provider that lies from the start
+        would have as many lies in flight as the limit has room for.
+        """
+        return price_ref in self._dearest and price_ref not in self._passed
+
     def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
         """Remember, and say once, that a reply cost more than its request could."""
         if price_ref in self._passed:
@@ -156,7 +165,7 @@ class Spend:
         return held
 
     def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
-        alone = most is None or self.passed(price_ref)
+        alone = most is None or not self.kept(price_ref)
         if self.unpriced is not None or (alone and self._flying[price_ref]):
             return False
         return self._held + held <= left and (left > 0 or most is not None)
@@ -323,6 +332,10 @@ class QuestionSpend(Spend):
     def passed(self, price_ref: str) -> bool:
         """Return what the whole run says."""
         return self._of_run.passed(price_ref)
+
+    def kept(self, price_ref: str) -> bool:
+        """Return what the whole run says."""
+        return self._of_run.kept(price_ref)
 
     def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
         """Let the whole run remember it."""

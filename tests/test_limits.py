@@ -51,12 +51,20 @@ def test_a_burst_passes_no_limit_at_any_concurrency(at_once: int, tmp_path: Path
     assert all("(it could cost up to $0.56)" in said for said in found.refused)
 
 
-def test_a_reply_above_its_bound_passes_a_limit_by_the_excess_of_the_calls_in_flight(
+def test_a_provider_that_lies_from_its_first_reply_is_asked_one_call_at_a_time(
     tmp_path: Path,
 ) -> None:
     found = asked(tmp_path, lie(), Limits(run=FIVE))
-    in_flight = 9  # as many bounds as five dollars hold
-    assert len(found.bill.lines) == in_flight
+    assert len(found.bill.lines) == 3
+    assert found.billed == 3 * TOOK <= FIVE
+
+
+def test_a_reply_above_its_bound_passes_a_limit_by_the_excess_of_the_calls_in_flight(
+    tmp_path: Path,
+) -> None:
+    found = asked(tmp_path, [taking(CHEAP), *lie()], Limits(run=FIVE))
+    in_flight = 8  # as many bounds as are left of five dollars
+    assert len(found.bill.lines) == 1 + in_flight
     assert FIVE < found.billed <= FIVE + in_flight * (TOOK - BOUND)
     assert found.billed == found.spend.gone
 
@@ -64,12 +72,12 @@ def test_a_reply_above_its_bound_passes_a_limit_by_the_excess_of_the_calls_in_fl
 def test_after_a_reply_above_its_bound_its_worker_is_asked_one_call_at_a_time(
     tmp_path: Path,
 ) -> None:
-    """The first one lies; up to ten are in flight with it."""
-    script = [taking(3 * TOKENS), *[taking(CHEAP, wait_s=0.03)] * 30]
+    """The second one lies; up to ten are in flight with it."""
+    script = [taking(CHEAP), taking(3 * TOKENS), *[taking(CHEAP, wait_s=0.03)] * 30]
     found = asked(tmp_path, script, Limits(run=Decimal(6), questions=20))
     times = [line.at for line in found.bill.lines]
     assert len(times) == 20
-    assert min(later - sooner for sooner, later in pairwise(times[10:])) >= 0.03
+    assert min(later - sooner for sooner, later in pairwise(times[11:])) >= 0.03
     assert found.billed <= Decimal(6)
 
 
@@ -94,8 +102,8 @@ def test_no_training_passes_its_limit_in_any_number_of_processes(
 def test_a_training_whose_replies_lie_passes_its_limit_by_the_excess_in_flight(
     tmp_path: Path,
 ) -> None:
-    found = trained(tmp_path, lie(), FIVE)
-    assert FIVE < found.billed <= FIVE + 9 * (TOOK - BOUND)
+    found = trained(tmp_path, [taking(CHEAP), *lie()], FIVE)
+    assert FIVE < found.billed <= FIVE + 8 * (TOOK - BOUND)
 
 
 def test_a_training_whose_part_is_less_than_a_call_can_cost_is_refused(tmp_path: Path) -> None:

@@ -218,6 +218,16 @@ def test_a_prompted_conductors_plans_are_valid_and_some_answers_right(worded: Sa
     assert worded.table["aime25", "conductor-adaptive"].conductor_s is not None
 
 
+def test_an_adaptive_conductor_writes_only_valid_plans_for_seven_foreign_workers(
+    worded: Sat,
+) -> None:
+    for suite in ("aime25", "gpqa-diamond"):
+        row = worded.table[suite, "conductor-adaptive"]
+        assert (row.n_invalid_plans, row.invalid_plan_pct) == (0, 0.0)
+        assert row.steps is not None
+        assert row.steps >= 1
+
+
 @pytest.mark.docker
 def test_programs_in_a_container_stand_too_with_a_clean_audit_and_the_books_dollars(
     tmp_path: Path,
@@ -227,6 +237,7 @@ def test_programs_in_a_container_stand_too_with_a_clean_audit_and_the_books_doll
     is_clean(found)
     is_priced_by_the_book(found)
     assert found.table["livecodebench", "moa-lite"].accuracy == 1.0
+    assert found.table["livecodebench", "conductor-adaptive"].n_invalid_plans == 0
 
 
 @pytest.mark.parametrize("system", FIXED)

@@ -128,10 +128,18 @@ def bobs(costs: Sequence[int], most: int | None = 2) -> list[Drawn]:
     return [Drawn("bob", most, usd, lost=False, question=0, waits=(0, 3)) for usd in costs]
 
 
-def test_calls_of_a_bounded_worker_run_side_by_side_from_the_first() -> None:
+def test_calls_of_a_bounded_worker_run_side_by_side_once_the_first_has_come_back() -> None:
     watch = Watch(Spend(DOLLARS, Decimal(100)))
+    watch.run(bobs([1]))
+    assert watch.at_once == 1
     watch.run(bobs([1] * 8))
     assert watch.at_once == 8
+
+
+def test_the_first_call_of_a_worker_goes_alone() -> None:
+    watch = Watch(Spend(DOLLARS, Decimal(3)))
+    watch.run(bobs([9] * 3, most=1))
+    assert len(watch.asked) == 1
 
 
 def test_a_worker_without_a_bound_is_asked_one_call_at_a_time() -> None:

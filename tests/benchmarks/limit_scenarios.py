@@ -4,7 +4,7 @@
 
 A local server bills each request; a call can cost `bound` at most. `ramp`: twelve cheap calls
 (forty, for questions), then dear ones. `burst`: all calls take what their requests allow, and come
-together. `lie`: all take three times that. Limits are of a run, of each question (`spent`: the
+together. `lie`: all take three times that, from the first or after one honest call. Limits are of a run, of each question (`spent`: the
 dearest one), and of a training in one and two processes.
 """
 
@@ -18,9 +18,14 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from limited import CameTo, Limits, asked, burst, lie, ramp, trained
+from limited import CHEAP, CameTo, Limits, asked, burst, lie, ramp, taking, trained
 
-SCRIPTS = {"ramp": ramp(12, 300), "burst": burst(300), "lie": lie(300)}
+SCRIPTS = {
+    "ramp": ramp(12, 300),
+    "burst": burst(300),
+    "lie": lie(300),
+    "honest, then lie": [taking(CHEAP), *lie(300)],
+}
 FIVE, EACH = Decimal(5), Decimal("2.5")
 HEAD = ("limit of", "scenario", "at once", "limit", "spent", "bound", "requests", "refused")
 
