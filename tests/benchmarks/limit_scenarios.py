@@ -4,8 +4,8 @@
 
 A local server bills each request; a call can cost `bound` at most. `ramp`: twelve cheap calls
 (forty, for questions), then dear ones. `burst`: all calls take what their requests allow, and come
-together. `lie`: all take three times that, from the first or after one honest call. Limits are of a run, of each question (`spent`: the
-dearest one), and of a training in one and two processes.
+together. `lie`: all take three times that, from the first on or after one honest call. Limits are
+of a run, of each question (`spent`: the dearest one), and of a training in one and two processes.
 """
 
 import logging
