@@ -119,8 +119,13 @@ class Preparation:
 
     def reasons(self) -> Iterator[str]:
         """Yield why the run cannot begin; UserError where the request cannot even be read."""
-        yield from self.reader.reasons()
-        if reason := reason_of(lambda: refuse_listeners(self._exams())):
+        reader = self.reader
+        known = reader.catalogue.suites
+        named = [known[name] for name in reader.request.suites if name in known]
+        if reason := reason_of(lambda: refuse_listeners(named)):
+            yield reason  # before anybody reads a question or sets a provider up
+        yield from reader.reasons()
+        if not reason and (reason := reason_of(lambda: refuse_listeners(self._exams()))):
             yield reason
         box: OpenBox | None = None
         try:

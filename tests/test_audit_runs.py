@@ -137,7 +137,7 @@ def killed(folder: Path) -> None:
         if line["kind"] == "intent" and (line["sample"]["question"], line["role"]) == IN_FLIGHT:
             last.append(line["call"])
         ended = line["kind"] == "outcome" and line["call"] in last
-        return None if ended or line["kind"] == "totals" else line
+        return None if ended or line["kind"] in ("totals", "closed") else line
 
     edit_journal(folder, cut)
 

@@ -42,6 +42,7 @@ def test_a_break_in_the_middle_of_an_import_ends_the_process_at_once() -> None:
     code = (
         "import os, signal, sys\n"
         "from harness.cli import ended_at_once\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with ended_at_once():\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -91,7 +91,7 @@ def test_a_run_that_can_begin_is_ready_and_what_is_odd_is_a_note(
     assert "practice-integer " in said
     assert "(eval): 3 questions, 1 time each." in said
     assert (
-        "- note: conductor-adaptive is shown 4 workers by the first 6 words of their cards; it "
+        "- note: conductor-adaptive is shown workers by the first 6 words of their cards; it "
         "learnt on pool 'rehearsal'."
     ) in said
     assert "Pool 'drawn-5' (rehearsal), " in said.splitlines()[-1]
@@ -108,7 +108,7 @@ def test_a_worker_without_a_card_is_named_where_a_conductor_reads_cards(
     pool.write_text(f'label = "rehearsal"\nprices = "rehearsal"\n{workers}')
     main(["doctor", *asked("practice-integer", "conductor-adaptive", pool=str(pool))])
     said = capsys.readouterr().out
-    assert "conductor-adaptive cannot tell sage, abacus apart: such workers have no card." in said
+    assert "the card of sage, abacus says nothing to it, so it is drawn for each question" in said
 
 
 def test_an_experiment_that_a_run_would_go_on_with_is_looked_at_too(

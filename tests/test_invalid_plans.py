@@ -121,7 +121,7 @@ def test_the_tables_for_people_have_the_column_too(
     assert main(["report", str(sat)]) == 0
     printed = capsys.readouterr().out
     assert "  invalid  " in printed
-    (row,) = (line for line in printed.splitlines() if line.startswith("conductor@"))
+    row = next(line for line in printed.splitlines() if line.startswith("conductor@"))
     assert "  100.0 %  " in row
     said = " ".join(printed.split())
     assert "invalid plans, graded wrong, with their commonest fault: conductor@" in said

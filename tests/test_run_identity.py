@@ -114,8 +114,10 @@ def test_a_refused_run_leaves_no_experiment_behind(
 ) -> None:
     log_dir = tmp_path / "run"
     words = ["run", "--suite", "practice-choice", "--system", "single:sage", "--log-dir"]
-    assert main([*words, str(log_dir), "--time-scale", scale]) == 2
-    assert "--time-scale must be" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as refused:
+        main([*words, str(log_dir), "--time-scale", scale])
+    assert refused.value.code == 2
+    assert f"--time-scale: {scale!r} is not a number from 0" in capsys.readouterr().err
     assert not log_dir.exists()
 
 

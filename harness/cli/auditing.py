@@ -41,7 +41,7 @@ def _refuse(args: argparse.Namespace) -> None:
     path = args.json
     if path is not None and not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
-    if path is not None and path.exists() and not is_audit(path):
+    if path is not None and path.exists() and not (path.is_file() and is_audit(path)):
         raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
 
 

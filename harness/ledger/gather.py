@@ -117,6 +117,7 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.head = entry
     elif kind == "totals":
         journal.totals.append(entry)
+        journal.closed = True
     elif kind == "torn":
         journal.torn += 1
     elif kind == "closed":

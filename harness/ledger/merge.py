@@ -74,7 +74,7 @@ class Merged:
 def merged(gathered: Gathered) -> Merged:
     """Join what the files of a sitting say."""
     heads = {journal.name: journal.head for journal in gathered.journals}
-    closed = frozenset(journal.name for journal in gathered.journals if journal.totals)
+    closed = frozenset(journal.name for journal in gathered.journals if journal.closed)
     known = _books(gathered), heads, _whole(gathered), closed
     found = Merged(gathered, [], {}, {}, [], [], *known)
     _list_events(found)
