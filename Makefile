@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV ?= .venv
 OUT ?= demo
 ARGS ?=
+# Processes that test side by side; a file of tests stays in one.
+JOBS ?= logical
 
 BIN := $(VENV)/bin
 PACKAGES := harness suites baselines conductor sandbox reports
@@ -35,7 +37,7 @@ demo: $(INSTALLED) ## Compare every kind of system, with no key, no GPU and no n
 
 .PHONY: test
 test: $(INSTALLED_DEV) ## Run the tests; pick some with ARGS="-k ledger"
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 .PHONY: check
 check: lint types layers test ## Run all that CI runs: format, lint, types, layers, tests
