@@ -44,7 +44,7 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Concatenation:
     """One part behind the other."""
 
     parts: tuple["Part", ...]
@@ -66,7 +66,7 @@ class Repeated:
     most: int | None
 
 
-Part = Signs | Row | Either | Repeated
+Part = Signs | Concatenation | Either | Repeated
 
 
 class _Reader:
@@ -100,7 +100,7 @@ class _Reader:
         parts: list[Part] = []
         while self.peek() not in ("", "|", ")"):
             parts.append(self.repeated(self.one()))
-        return Row(tuple(parts))
+        return Concatenation(tuple(parts))
 
     def repeated(self, part: Part) -> Part:
         sign = self.peek()
@@ -182,7 +182,7 @@ class _Nodes:
             end = self.add()
             self.steps[start] = (part, end)
             return end
-        if isinstance(part, Row):
+        if isinstance(part, Concatenation):
             for one in part.parts:
                 start = self.fresh(self.lay(one, start))
             return start

@@ -17,7 +17,7 @@ from harness.compose import Catalogue, Request, manifest_key, seat_of
 from harness.entries import refuse_unfit
 from harness.errors import UserError
 from harness.estimate.cost import Estimator, Take, dearness, mean_of
-from harness.estimate.line import First, Line, unlearnt
+from harness.estimate.line import FirstCall, Line, unlearnt
 from harness.estimate.past import Past, p95, read_past
 from harness.estimate.plans import CountedCall, Unplannable, counted_all, worst_case
 from harness.estimate.work import Pair, Work, works
@@ -122,20 +122,20 @@ def _line(job: Job, work: Work, estimator: Estimator) -> Line:
     )
 
 
-def _cheapest(options: Sequence["_Option"]) -> First | None:
+def _cheapest(options: Sequence["_Option"]) -> FirstCall | None:
     """Return the cheapest first call of all options; None where one of them knows none."""
     found = [one.first for one in options if one.first is not None]
     return min(found, key=lambda one: one.usd) if len(found) == len(options) else None
 
 
-def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> First | None:
+def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
     """Return the cheapest call that a question begins with; None if one is unbounded."""
-    found: list[First] = []
+    found: list[FirstCall] = []
     for calls in each:
         usd = estimator.first(calls)
         if usd is None:
             return None
-        found.append(First(calls[0].worker, usd))
+        found.append(FirstCall(calls[0].worker, usd))
     return min(found, key=lambda one: one.usd, default=None)
 
 
@@ -148,7 +148,7 @@ class _Option:
     most: tuple[Take, ...]
     """Each question, at most."""
     basis: str
-    first: First | None = None
+    first: FirstCall | None = None
     """The cheapest call that a question begins with."""
 
 

@@ -11,7 +11,7 @@ from harness.workflow import MAX_STEPS
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class FirstCall:
     """A call that a question begins with: whose it is, and what it can cost."""
 
     worker: str
@@ -37,7 +37,7 @@ class Line:
     """Dollars that one question can cost at most; None is unknown."""
     usual: Decimal | None = None
     """Dollars that one question is expected to cost; None is unknown. A judge is no part of it."""
-    first: First | None = None
+    first: FirstCall | None = None
     """The cheapest call that it may begin with; None where nothing bounds one."""
 
 

@@ -35,7 +35,7 @@ class Oddity:
     grave: bool = True
 
 
-class Scored(Protocol):
+class ScoredSample(Protocol):
     """One sample, as far as a log's totals are about it."""
 
     question: str
@@ -82,7 +82,7 @@ def _twice(archive: zipfile.ZipFile, name: str, count: int) -> Oddity:
     return Oddity(name, f"it stands in the archive {count} times: readers take different ones")
 
 
-def disagreements(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
+def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
     """Yield where a log's names, summaries and totals are not those of its samples."""
     named = Counter(f"{SAMPLES}{one.question}_epoch_{one.epoch}.json" for one in samples)
     here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
@@ -95,7 +95,7 @@ def disagreements(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
     yield from _totals(log.header, samples)
 
 
-def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
+def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
     """Compare the verdicts that a viewer lists with those of the samples."""
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
@@ -116,7 +116,7 @@ def _summaries(log: RawLog, samples: Sequence[Scored]) -> Iterator[Oddity]:
         yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
 
 
-def _totals(header: Json, samples: Sequence[Scored]) -> Iterator[Oddity]:
+def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
     """Compare the totals in a header with its samples; the mean where all of them were graded."""
     results: Json = header.get("results") or {}
     asked = results.get("total_samples")

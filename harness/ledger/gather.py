@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.ledger.chain import Chain, read_chain
-from harness.ledger.journal import Tries, read_lines
+from harness.ledger.journal import AttemptLines, read_lines
 from harness.ledger.logged import LogRecord, read_log
 from harness.ledger.raw_log import UNFOUNDED, Json
 from harness.ledger.sitting_files import Files
@@ -23,7 +23,7 @@ class CallRecord:
 
     journal: str
     intent: Json
-    tries: Tries = field(default_factory=Tries)
+    tries: AttemptLines = field(default_factory=AttemptLines)
     outcome: Json | None = None
 
     @property

@@ -284,7 +284,7 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
 
 
 @dataclass(slots=True)
-class Tries:
+class AttemptLines:
     """The HTTP attempts of a call that failed with another to follow, and how many did follow."""
 
     retries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])

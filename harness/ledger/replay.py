@@ -32,7 +32,7 @@ UNSAID = {"id", "metadata", "source", "model"}
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class ReplyDraw:
     """One draw of the reply to a request: the k-th time that a sample makes it."""
 
     replies: PaidReplies
@@ -64,7 +64,7 @@ class Draw:
         self.replies.keep(self.key, said, self.sample)
 
 
-def next_draw(request: Request) -> Draw | None:
+def next_draw(request: Request) -> ReplyDraw | None:
     """Return which draw a request is; None where no replies are kept, as outside a run."""
     recorder = RECORDER.get()
     if recorder is None or recorder.sample is None or recorder.journal.replies is None:
@@ -75,7 +75,7 @@ def next_draw(request: Request) -> Draw | None:
     whole = key_of(sample, recorder.scope, request.role, *_asked(request))
     number = recorder.draws[whole]
     recorder.draws[whole] += 1
-    return Draw(recorder.journal.replies, key_of(whole.hex(), number), sample)
+    return ReplyDraw(recorder.journal.replies, key_of(whole.hex(), number), sample)
 
 
 def sample_name(task: str, question: str, epoch: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.ledger.billing import Attempted, upper_bound
-from harness.ledger.journal import FOLDER, Tries, read_lines
+from harness.ledger.journal import FOLDER, AttemptLines, read_lines
 from harness.ledger.raw_log import Json
 from harness.ledger.spent import spent_in_logs
 from harness.ledger.writing import Told, after_retry, ended
@@ -27,7 +27,7 @@ class CallLines:
     """What a journal says of one call."""
 
     intent: Json
-    tries: Tries = field(default_factory=Tries)
+    tries: AttemptLines = field(default_factory=AttemptLines)
     outcome: Json | None = None
 
     @property
