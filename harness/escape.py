@@ -9,7 +9,7 @@ JSON, Parquet) keep texts as they are: what reads them must not lose a character
 import argparse
 import re
 import sys
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from harness.api_keys import without_keys
 
@@ -65,7 +65,11 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose messages, which quote what was typed or pasted, are made visible too."""
+    """A parser that refuses in one sentence; what it quotes of what was typed is made visible."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2 and one sentence, in place of the whole usage."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
