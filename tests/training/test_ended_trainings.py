@@ -78,20 +78,22 @@ def free(line: Line) -> Line:
 def unvalidated(line: Line) -> Line:
     return {key: value for key, value in line.items() if key != "validation" or line["step"] < 6}
 
+BOUND = 0.0365
+"""Dollars that one call of the dearest worker can cost: it is not made where less is left."""
+
 
 def test_money_that_ends_within_a_step_leaves_the_one_before_and_the_rest_stays_the_same(
     config: Path, whole: Path, tmp_path: Path
 ) -> None:
     out, steps = warmed(whole, tmp_path / "poor"), lines(whole)
-    most = dollars(steps[0]) + 0.5 * dollars(steps[1])
+    most = dollars(steps[0]) + BOUND
     said = trained_here(config, out, "--resume", "--max-usd", f"{most:.6f}")
     assert "Step 0: stopped, for the money is spent." in said
     assert lines(out) == steps[:1]
     assert (out / "checkpoints" / "checkpoint-0" / "optimizer.pt").is_file()
-    most = dollars(steps[0]) * 1.9 + dollars(steps[1])
+    most = dollars(steps[0]) + dollars(steps[1]) + BOUND
     said = trained_here(config, out, "--resume", "--max-usd", f"{most:.6f}")
     assert "Step 1: stopped" in said
-    assert "another step could pass" in said
     assert lines(out) == steps[:2]
     assert (out / "checkpoints" / "checkpoint-1" / "optimizer.pt").is_file()
     trained_here(config, out, "--resume", "--max-usd", "1")
@@ -118,7 +120,7 @@ def test_a_validation_that_the_money_does_not_last_for_picks_nothing_and_is_made
     steps = lines(whole)
     out = cut_back(whole, tmp_path / "poor", 4, free)
     best = (out / "best" / "model.safetensors").read_bytes()
-    most = steps[5]["usd"] + steps[6]["usd"] + 0.5 * steps[6]["validation"]["usd"]
+    most = steps[5]["usd"] + steps[6]["usd"] + 0.5 * steps[6]["validation"]["usd"] + 0.0325
     said = trained_here(config, out, "--resume", "--max-usd", f"{most:.6f}")
     assert "stopped, for the money ended within the validation of step 6" in said
     assert lines(out)[6] == unvalidated(steps[6])
