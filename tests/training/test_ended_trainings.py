@@ -78,6 +78,7 @@ def free(line: Line) -> Line:
 def unvalidated(line: Line) -> Line:
     return {key: value for key, value in line.items() if key != "validation" or line["step"] < 6}
 
+
 BOUND = 0.0365
 """Dollars that one call of the dearest worker can cost: it is not made where less is left."""
 
