@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from inspect_ai.model import ChatMessage
 
+from harness.surrogates import storable
+
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
@@ -29,14 +31,5 @@ CURRENT: ContextVar[Replicate | None] = ContextVar("podium_replicate", default=N
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:
     """Return the sha256 of what a worker is sent: roles and texts, in order, nothing else."""
-    turns = [[message.role, as_logged(message.text)] for message in messages]
+    turns = [[message.role, storable(message.text)] for message in messages]
     return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
-
-
-def as_logged(text: str) -> str:
-    """Return a text as Inspect's logs keep it: half a character, which UTF-8 lacks, spelled out.
-
-    >>> as_logged(chr(0xD800)) == chr(92) + "ud800"
-    True
-    """
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

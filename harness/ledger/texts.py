@@ -14,7 +14,7 @@ from typing import Any, cast
 from harness.ledger.events import attached
 from harness.ledger.raw_log import Json
 from harness.records import PODIUM
-from harness.replicate import as_logged
+from harness.surrogates import storable
 
 JSON = json.JSONEncoder(ensure_ascii=False).encode
 """As `request_digest` writes it; one encoder for all of a million calls."""
@@ -39,7 +39,7 @@ def reply_digest(output: object) -> str:
 
 def text_digest(text: str) -> str:
     """Return the digest of a text, whatever a model has put into it."""
-    return hashlib.sha256(as_logged(text).encode()).hexdigest()
+    return hashlib.sha256(storable(text).encode()).hexdigest()
 
 
 def facts_digest(*facts: object) -> str:
@@ -50,7 +50,7 @@ def facts_digest(*facts: object) -> str:
 
 def _scalar(fact: object) -> object:
     if isinstance(fact, str):
-        return as_logged(fact)
+        return storable(fact)
     return fact if fact is None or isinstance(fact, int | float) else type(fact).__name__
 
 
@@ -140,11 +140,11 @@ class SampleDigests:
 
 def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
     choices: Sequence[Json] = (sample.get("output") or NOTHING).get("choices") or ()
-    if choices and _content(choices[0].get("message"), told)[0] != as_logged(answer):
+    if choices and _content(choices[0].get("message"), told)[0] != storable(answer):
         yield "its output"
     turns: Sequence[Json] = sample.get("messages") or ()
     last = turns[-1] if turns else NOTHING
-    if last.get("role") == "assistant" and _content(last, told)[0] != as_logged(answer):
+    if last.get("role") == "assistant" and _content(last, told)[0] != storable(answer):
         yield "its last message"
 
 
@@ -172,7 +172,7 @@ def _turn(message: object, told: Told) -> str:
 
 
 def _of_reply(output: object, told: Told) -> str:
-    said = as_logged(told(str(_part(output, "completion") or "")))
+    said = storable(told(str(_part(output, "completion") or "")))
     choices = cast(Sequence[object], _part(output, "choices") or ())
     parts = [_content(_part(choice, "message"), told) for choice in choices]
     return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
@@ -182,7 +182,7 @@ def _content(message: object, told: Told) -> tuple[str, list[list[Any]]]:
     """Return a message's text as `ChatMessage.text` has it, and its parts that are no text."""
     content, called = _part(message, "content"), _part(message, "tool_calls")
     if isinstance(content, str) and not called:  # nearly all messages
-        return as_logged(told(content)), []
+        return storable(told(content)), []
     parts = cast(Sequence[object], content if isinstance(content, list) else ())
     texts = [str(_part(one, "text") or "") for one in parts if _part(one, "type") == "text"]
     text = content if isinstance(content, str) else "\n".join(map(told, texts))
@@ -191,7 +191,7 @@ def _content(message: object, told: Told) -> tuple[str, list[list[Any]]]:
     others += [
         ["call", _part(one, "function"), _plain(_part(one, "arguments"), told)] for one in calls
     ]
-    return as_logged(told(text)), others
+    return storable(told(text)), others
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
@@ -202,7 +202,7 @@ a log may be kept without them."""
 def _other(part: object, told: Told) -> list[Any]:
     kind = str(_part(part, "type"))
     read = (str(_part(part, name) or "") for name in READ.get(kind, ()))
-    return [kind, *(as_logged(told(text)) for text in read)]
+    return [kind, *(storable(told(text)) for text in read)]
 
 
 DEEPEST = 100
@@ -215,12 +215,12 @@ def _plain(value: object, told: Told, level: int = 0) -> Any:
         return None
     if isinstance(value, Mapping):
         table = cast(Mapping[object, object], value)
-        kept = {as_logged(str(key)): one for key, one in table.items() if one is not None}
+        kept = {storable(str(key)): one for key, one in table.items() if one is not None}
         return {key: _plain(kept[key], told, level + 1) for key in sorted(kept)}
     if isinstance(value, list | tuple):
         return [_plain(one, told, level + 1) for one in cast(Sequence[object], value)]
     if isinstance(value, str):
-        return as_logged(told(value))
+        return storable(told(value))
     return value if isinstance(value, int | float | bool) or value is None else str(value)
 
 
