@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from suites import equality_process
-from suites.equality import LONGEST, compare, first_look, plain
+from suites.equality import LONGEST, compare, contradicts_itself, first_look
 from suites.equality_process import EqualityError, Worker, Workers, math_verify_says
-from suites.rationals import rational
+from suites.latex import spelled
+from suites.quantities import rational
 
 TOWER = r"2003^{2002^{2001}}"
 
@@ -47,8 +48,8 @@ def test_the_first_look_decides_or_abstains(target: str, answer: str, said: bool
 
 
 def test_a_number_is_read_exactly_and_nothing_else_is_a_number() -> None:
-    assert rational(plain(r"-1\tfrac{4}{5}")) == Fraction(-9, 5)
-    assert rational(plain(r"6.72 \times 10^{-5}")) == Fraction(672, 10_000_000)
+    assert rational(spelled(r"-1\tfrac{4}{5}")) == Fraction(-9, 5)
+    assert rational(spelled(r"6.72 \times 10^{-5}")) == Fraction(672, 10_000_000)
     assert rational("1" * 5000) is rational("1e5") is rational("5/0") is rational("x") is None
 
 
@@ -112,18 +113,18 @@ def test_the_process_has_no_environment_but_path_and_no_file_of_ours(tmp_path: P
 
 def test_a_process_that_was_killed_is_replaced() -> None:
     workers = Workers(1)
-    line = b'{"target": "5", "answer": "5", "places": 6}\n'
-    assert workers.ask(line) == {"equal": True}
+    line = b'{"pairs": [["5", "5", 6]]}\n'
+    assert workers.ask(line) == {"equal": [True]}
     os.kill(workers.pids()[0], signal.SIGKILL)
-    assert workers.ask(line) == {"equal": True}
+    assert workers.ask(line) == {"equal": [True]}
     workers.end()
 
 
 def test_threads_share_as_many_processes_as_are_allowed() -> None:
     workers = Workers(2)
-    lines = [b'{"target": "%d", "answer": "x+%d-x", "places": 6}\n' % (n, n % 7) for n in range(40)]
+    lines = [b'{"pairs": [["%d", "x+%d-x", 6]]}\n' % (n, n % 7) for n in range(40)]
     with ThreadPoolExecutor(8) as threads:
-        said = [answer["equal"] for answer in threads.map(workers.ask, lines)]
+        said = [answer["equal"][0] for answer in threads.map(workers.ask, lines)]
     assert said == [n == n % 7 for n in range(40)]
     assert 1 <= len(workers.pids()) <= 2
     workers.end()
