@@ -27,6 +27,7 @@ LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""
 PLACES = 6
 """Decimal places to which math-verify compares decimals with what is not one."""
+SHORT = 40
 MOST_PAIRS = 64
 """Pairs of values about which math-verify is asked for one answer."""
 
@@ -46,8 +47,8 @@ class Shape:
     """What an answer is made of."""
 
     kind: str
-    """`value`, `equation`, `relation`, `list`, `union`, `ratio`, `nothing`, `2x1` for a matrix, or
-    the two brackets of a tuple, an interval or a set."""
+    """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
+    `ratio`, `nothing`, `2x1` for a matrix, or the brackets of a tuple, an interval or a set."""
     text: str
     parts: tuple["Shape", ...] = ()
     name: str = ""
@@ -74,7 +75,8 @@ def compare(target: str, answer: str) -> Equality:
         return Equality(int(target) == int(answer), "exact")
     if target.strip() == answer.strip():
         return Equality(True, "exact")
-    if (gold := rational(target)) is not None and (number := rational(answer)) is not None:
+    plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
+    if (gold := rational(target)) is not None and (number := rational(plain)) is not None:
         equal = _same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
     asked = list[Pair]()
@@ -177,9 +179,10 @@ def _shape(text: str, depth: int = 0) -> Shape:
         parts = split(text, separator)
         if len(parts) > 1:
             return Shape(kind, text, _parts(parts, depth), name)
-    if _PM.search(text) and len(both := _both_signs(text)) > 1:
+    bracketed = _bracketed(text, name, depth)
+    if bracketed is None and len(both := _both_signs(text)) > 1:
         return Shape("list", text, _parts(both, depth), name)
-    return _bracketed(text, name, depth) or _equated(text, name, depth)
+    return bracketed or _equated(text, name, depth)
 
 
 MOST_DEPTH = 6
@@ -192,7 +195,7 @@ def _parts(texts: Sequence[str], depth: int) -> tuple[Shape, ...]:
 
 
 def _both_signs(text: str) -> list[str]:
-    if len(_PM.findall(text)) != 1:
+    if "\\" not in text or len(_PM.findall(text)) != 1:
         return [text]
     first = "+-" if "\\pm" in text else "-+"
     return [re.sub(r"^\+|(?<=[=(])\+", "", _PM.sub(sign, text)) for sign in first]
@@ -235,7 +238,7 @@ def _related(text: str, depth: int) -> Shape:
 
 def _interval(text: str) -> tuple[str, str] | None:
     """Return the variable of one inequality, and its interval."""
-    pieces = _ORDER.split(text)
+    pieces = [piece.strip() for piece in _ORDER.split(text)]
     if len(pieces) == 3:
         left, sign, right = pieces
         pieces = [*pieces, sign, ""] if _NAMED.fullmatch(right) else ["", sign, *pieces]
@@ -270,6 +273,9 @@ def _equated(text: str, name: str, depth: int) -> Shape:
         return Shape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
+    every = [measured(side) for side in sides]
+    if len({side.unit for side in every}) == len(sides) and all(side.unit for side in every):
+        return Shape("converted", text, _parts(sides, depth))
     named = [side for side in sides if _NAMED.fullmatch(side) or side.startswith("\u00ab")]
     values = [side for side in sides if side not in named] or sides[-1:]
     inner = _shape(values[-1], depth + 1)
@@ -282,7 +288,8 @@ def _reordered(names: Sequence[str], shape: Shape) -> Shape:
     if len(names) != len(shape.parts):
         return shape
     at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
-    return Shape(shape.kind, shape.text, tuple(shape.parts[each] for each in at))
+    parts = tuple(shape.parts[each] for each in at)
+    return Shape(shape.kind, "", parts)
 
 
 _COORDINATES = ("\\rho", "\\theta", "\\phi")
@@ -328,7 +335,7 @@ def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
     if said.kind == "nothing" or _other_name(gold, said):
         return False
     if gold.kind in ONE:
-        return said.kind in (*ONE, "\\{\\}") and _same_one(gold, _only(said), ask)
+        return _same_one(gold, _only(said, gold.value.unit), ask)
     if said.kind in ONE:
         region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
         return bool(region) and ask(gold.text, said.text)
@@ -351,9 +358,11 @@ def _other_name(gold: Shape, said: Shape) -> bool:
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
-def _only(said: Shape) -> Shape:
-    """Return the one element of a set."""
-    return said.parts[0] if len(said.parts) == 1 else said
+def _only(said: Shape, unit: str) -> Shape:
+    """Return the one element of a set, or of a length in two units the one in the key's unit."""
+    if said.kind == "converted":
+        return next((part for part in said.parts if part.value.unit == unit), said.parts[0])
+    return said.parts[0] if said.kind == "\\{\\}" and len(said.parts) == 1 else said
 
 
 def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
@@ -467,7 +476,9 @@ def same_value(gold: Measured, said: Measured) -> bool | None:
         return False
     if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
         return False
-    one, other = _base_ten(gold.value), _base_ten(said.value)
+    one, other = gold.value, said.value
+    if not _BASED.fullmatch(one):
+        other = other.removesuffix("_{10}")
     if (number := rational(one)) is not None and (read := rational(other)) is not None:
         return _same_number(gold, said, (number * gold.scale, read * said.scale))
     if gold.scale != said.scale:
@@ -505,10 +516,6 @@ def _cannot_be(gold: str, said: str) -> bool:
         if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
             return True
     return not re.search(r"[0-9A-Za-z]", said)
-
-
-def _base_ten(text: str) -> str:
-    return text.removesuffix("_{10}").removesuffix("_10")
 
 
 def _same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:

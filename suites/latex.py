@@ -163,11 +163,21 @@ def _without_gaps(text: str) -> str:
 
 
 def _braced(text: str) -> str:
+    if "_" in text and "\u00ab" in text:
+        text = _BASE_WORD.sub(_base, text)
     if "{" in text:
         text = _ONE.sub(r"\1\2", text)
     if "\\frac" in text:
         text = _SHORT_FRACTION.sub(lambda found: f"\\frac{_in_braces(found)}", text)
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
+
+
+_BASES = "two three four five six seven eight nine ten eleven twelve".split()
+_BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
+
+
+def _base(word: re.Match[str]) -> str:
+    return f"{{{_BASES.index(word[1]) + 2}}}" if word[1] in _BASES else word[0]
 
 
 def _in_braces(found: re.Match[str]) -> str:

@@ -119,7 +119,7 @@ _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mic
 _CHANGING = frozenset(
     "about almost always and approximately around as at but exactly false fewer greater if is "
     "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
-    "probably scores so sometimes than tens times than under was when where wrong halves thirds "
+    "probably scores so sometimes than tens than under was when where wrong halves thirds "
     "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths".split()
 )
 """Words that make another statement of a number."""
