@@ -18,8 +18,8 @@ from typing import Literal
 
 from suites.equality_process import math_verify_all
 from suites.latex import spelled, split
-from suites.quantities import no_finite_decimal, rational, rounds_to
-from suites.units import Measured, measured, same_unit
+from suites.quantities import computed, no_finite_decimal, rational, rounds_to
+from suites.units import Measured, contradict, measured
 
 Look = Literal["exact", "math-verify"]
 
@@ -138,7 +138,7 @@ _ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
 _MATRIX = re.compile(r"\\begin\{([pbB]?matrix)\}(.*)\\end\{\1\}", re.S)
 _RELATION = re.compile(
     r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
-    r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])|!="
+    r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
 )
 _ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
 _PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
@@ -312,7 +312,7 @@ def contradicts_itself(answer: str) -> bool:
     if "=" not in answer or len(answer) > LONGEST:
         return False
     sides = [spelled(side) for side in answer.split("=")]
-    numbers = [(value, side) for side in sides if (value := rational(side)) is not None]
+    numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
     return any(
         one != other and not rounds_to(one, text) and not rounds_to(other, before)
         for (one, before), (other, text) in pairwise(numbers)
@@ -370,6 +370,8 @@ def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
     if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
         return _in_order(gold.parts, said.parts, ask)
     if said.kind not in ("list", "\\{\\}"):
+        return False
+    if _distinct(said.parts) and "\u00abor\u00bb" in said.text:  # y is none of the values of x
         return False
     if _distinct(said.parts) and not _distinct(gold.parts):
         return _in_order(gold.parts, _by_name(said.parts), ask)
@@ -472,7 +474,7 @@ def same_value(gold: Measured, said: Measured) -> bool | None:
     """Return whether two values are equal; None where only algebra can tell."""
     if said.words != gold.words and (said.words or gold.scale != said.scale):
         return False
-    if gold.unit and said.unit and not same_unit(gold.unit, said.unit):
+    if contradict(gold, said):
         return False
     if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
         return False
@@ -536,14 +538,17 @@ def _same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fractio
 
 _CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
 _STATED_CHOICE = re.compile(
-    r"(?:(?:the )?(?:answer is|option|choice):? )?\(?([A-P])(?:\)[.:]?|[.:](?!\w)|\s*$)(?P<more>.*)",
+    r"(?:(?:the|correct|answer|is|are|option|choice|thus|therefore|hence|clearly|obviously"
+    r"|consequently)\b[:, ]*)*\(?([A-P])(?:\)[.:,]?|[.:](?!\w)|,(?= \w{3})| -|\s*$)(?P<more>.*)",
     re.I | re.S,
 )
 _ANOTHER = re.compile(
-    r"\s*(?:[,;/&|]|(?:or|and|not|nor|but|is|if|maybe|probably|possibly)\b)|.*\([A-P]\)"
+    r"\s*(?:[,;/&|]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
+    r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
     r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
     re.I | re.S,
 )
+_DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\)?", re.I)
 
 
 def choice(text: str) -> str | None:
@@ -553,5 +558,5 @@ def choice(text: str) -> str | None:
     ('C', 'B', None, None)
     """
     plain = re.sub(r"[\u00ab\u00bb_]|\\(?=[{}])", " ", text).strip(" .{}")
-    found = _STATED_CHOICE.fullmatch(" ".join(plain.split()))
+    found = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))
     return None if found is None or _ANOTHER.match(found["more"]) else found[1].upper()

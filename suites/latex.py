@@ -9,6 +9,8 @@ means is equality.py.
 import re
 from functools import lru_cache
 
+from suites.units import known
+
 _THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
 _SIZES = re.compile(
     r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
@@ -38,8 +40,6 @@ _SIGNS = {
     "\u20b9": "\u00ab\u20b9\u00bb", "\u00a2": "\u00ab\u00a2\u00bb", "\u2026": "\\ldots ",
     "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
     "\u2228": "\\lor ", "\u2216": "\\setminus ", "\u2236": ":", "\u03c6": "\\phi ",
-    **{char: f"^{{{power}}}" for power, char in enumerate("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")},
-    **{chr(0x2080 + digit): f"_{{{digit}}}" for digit in range(10)},
     **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(
         "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
         .split())},
@@ -48,9 +48,13 @@ _SIGNS = {
         "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78".split(), strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
+_RAISED = dict(zip("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a", "0123456789-+", strict=True))
+_POWER = re.compile(f"[{''.join(_RAISED)}]+")
+_INDEX = re.compile("[\u2080-\u2089]+")
 _ROOT_SIGN = re.compile(r"\u221a\s*(\d+(?:\.\d+)?|[A-Za-z]|\([^()]*\))")
 _FONT = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mathrm|mbox|operatorname)\s*\{([^{}]*)\}"
+    r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mathrm|mbox|operatorname)\s*"
+    r"\{([^{}]*(?:\{[^{}]{0,20}\}[^{}]*){0,3})\}"
 )
 _BOLD = re.compile(
     r"\\(?:math(?:bf|it|sf|tt|normal)|bm|boldsymbol|boxed|underline)\s*\{([^{}]*)\}"
@@ -62,8 +66,8 @@ _FUNCTIONS = (
 )
 _BARE = re.compile(
     rf"(?<![\\A-Za-z])(?!{_FUNCTIONS})(?:[A-Za-z](?:[A-Za-z]|['-](?=[A-Za-z]))"
-    r"{2,}[A-Za-z]|or|and|not|but|per|mod|the|yes|way|[ckm]m|kg|ft|mph|oz|lbs?)(?![A-Za-z])"
-    r"|(?<=\d)(?:st|nd|rd|th)(?![A-Za-z])"
+    r"{2,}[A-Za-z]|or|and|not|but|per|mod|the|yes|way|[ckm]m|kg|ft|mph|oz|lbs?"
+    r"|USD|EUR|GBP)(?![A-Za-z])|(?:(?<=\d)|(?<=\^)|(?<=\^\{))(?:st|nd|rd|th)(?![A-Za-z])"
 )
 _PLAIN_NAMES = re.compile(r"(?<![\\A-Za-z])(pi|infinity|infty|theta)(?![A-Za-z])")
 _PLAIN_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)")
@@ -71,6 +75,7 @@ _QUOTED = re.compile("\u00ab[^\u00ab\u00bb]*\u00bb")
 _LOOSE = re.compile(r",\s+")
 _KEPT_GAP = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<=\d)\s+(?=[\d.])")
 _LETTER = re.compile(r"(?<![\d})\u00bb/.])\u00ab([A-Za-z])\u00bb")
+_CELSIUS = re.compile("\u00abdeg\u00bb\u00ab?([CFK])\u00bb?$")
 _ONE = re.compile(r"([_^])\{(\w)\}")
 _PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
 _SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
@@ -84,10 +89,10 @@ def spelled(text: str) -> str:
     >>> spelled(r"\left( 3, \dfrac\pi2 \right)"), spelled(r"9\,\text{thousand}"), spelled("3π cm²")
     ('(3;\\frac{\\pi}{2})', '9«thousand»', '3\\pi«cm»^2')
     """
-    made = text.strip().strip("*").strip()
+    made = _BEFORE.sub("", text.strip().strip("*`").strip())
     if not made.isascii():
         made = _ascii(made)
-    made = _THIN.sub("", made)
+    made = _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
     if "\\" in made:
         made = _COMMAND.sub(_one_name, _SIZES.sub(" ", made))
         made = _DEGREES.sub("\u00abdeg\u00bb", made)
@@ -95,6 +100,8 @@ def spelled(text: str) -> str:
             made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
     if "$" in made or "%" in made:
         made = _delimited(made)
+    if found := _UNIT_OF.fullmatch(made):
+        made = _with_unit(found)
     if _WORDY.search(made):
         made = _named(made)
     made = _without_gaps(made).rstrip(".")
@@ -106,7 +113,13 @@ _WORDY = re.compile("[A-Za-z]{2}")
 
 def _ascii(text: str) -> str:
     """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
-    known = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", text).translate(_TABLE)
+    raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", text)
+    lowered = _INDEX.sub(
+        lambda index: f"_{{{''.join(chr(ord(char) - 0x2050) for char in index[0])}}}", raised
+    )
+    known = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", lowered).translate(
+        _TABLE
+    )
     return "".join(
         str(int(char))
         if not char.isascii() and char.isdecimal()
@@ -117,6 +130,22 @@ def _ascii(text: str) -> str:
     )
 
 
+_UNIT_OF = re.compile(
+    r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
+    r"(\s*)((?:[A-Za-z\u00b5\u03a9 /.*^(){}\d-]|\\(?:cdot|Omega)(?![A-Za-z])){1,40})"
+)
+_TIGHT = re.compile(r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?")
+_BEFORE = re.compile(r"(?:in|the|US)\s*(?=\$?\d)")
+_NUMBERED = re.compile(r"\s*[-+$]?\d")
+
+
+def _with_unit(found: re.Match[str]) -> str:
+    """Return a unit in plain text as a word: `5 m`, `5km/h`."""
+    unit = found[3].strip(" .")
+    is_one = known(unit) and (found[2] or _TIGHT.fullmatch(unit))
+    return f"{found[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else found[0]
+
+
 def _one_name(command: re.Match[str]) -> str:
     return _SAME.get(command[0], command[0])
 
@@ -124,9 +153,9 @@ def _one_name(command: re.Match[str]) -> str:
 def _quoted(found: re.Match[str]) -> str:
     """Return words between marks; what has no letter is no word."""
     content = found[1].replace("\u00ab", " ").replace("\u00bb", " ")
-    if not any(char.isalpha() for char in content):
+    if not any(char.isalpha() for char in content) or _NUMBERED.match(content):
         return found[1]
-    if re.fullmatch(_FUNCTIONS, content.strip()):
+    if re.fullmatch(_FUNCTIONS, content.strip()) and content.strip() != "min":
         return f"\\{content.strip()} "
     inside = "_".join(content.replace("$", " ").split()).strip(",.;:_")
     return f"\u00ab{inside}\u00bb"
@@ -159,6 +188,7 @@ def _without_gaps(text: str) -> str:
     if " " in text or "\n" in text or "\t" in text:
         kept = _KEPT_GAP.sub(lambda gap: f"{gap[1] or ''}\0", _LOOSE.sub(";", text))
         text = "".join(kept.split()).replace("\0", " ")
+    text = _CELSIUS.sub("\u00ab\\1\u00bb", text) if "deg\u00bb" in text else text
     return _LETTER.sub(r"\1", text) if "\u00ab" in text else text
 
 

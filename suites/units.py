@@ -13,7 +13,7 @@ from functools import lru_cache
 _SI = {
     "m": "meter metre", "g": "gram gramme gm", "s": "second sec", "A": "ampere amp", "K": "kelvin",
     "mol": "mole", "N": "newton", "J": "joule", "W": "watt", "Pa": "pascal", "V": "volt",
-    "\u03a9": "ohm", "Hz": "hertz", "C": "coulomb", "F": "farad", "T": "tesla", "H": "henry",
+    "\u03a9": "ohm Omega", "Hz": "hertz", "C": "coulomb", "F": "farad", "T": "tesla", "H": "henry",
     "Wb": "weber", "eV": "electronvolt", "L": "liter litre l", "B": "byte", "cal": "calorie",
     "bar": "", "Bq": "becquerel", "M": "molar", "S": "siemens",
 }  # fmt: skip
@@ -41,7 +41,7 @@ def _table() -> dict[str, str]:
                 for name in names.split():
                     short = prefix if len(name) > 3 else sign
                     found |= dict.fromkeys((short + name, f"{short}{name}s"), sign + symbol)
-    return {**found, "mph": "mi/h", "kph": "km/h", "kmh": "km/h"}
+    return {**found, "mph": "mi/h", "kph": "km/h", "kmh": "km/h", "Celsius": "C", "Fahrenheit": "F"}
 
 
 SYMBOLS = _table()
@@ -61,7 +61,10 @@ def spelled(unit: str) -> str:
     >>> spelled("meters per second squared"), spelled("square inches"), spelled("apples")
     ('m/s^2', 'in^2', 'apples')
     """
-    return "".join(_tokens(unit))
+    return _OF_SCALE.sub("", "".join(_tokens(unit)))
+
+
+_OF_SCALE = re.compile("deg(?=[CFK]$)")
 
 
 @lru_cache(maxsize=4096)
@@ -87,8 +90,15 @@ def same_unit(one: str, other: str) -> bool:
     return not both and one.casefold() == other.casefold()
 
 
+def contradict(gold: "Measured", said: "Measured") -> bool:
+    """Return whether both have a unit and the two differ; a percent sign is one, too."""
+    if gold.unit and said.unit:
+        return not same_unit(gold.unit, said.unit)
+    return bool((gold.unit and said.percent) or (gold.percent and said.unit))
+
+
 def _tokens(unit: str) -> list[str]:
-    plain = re.sub(r"[{}()]", "", unit.translate(_CHARACTERS).replace("**", "^"))
+    plain = re.sub(r"[{}()]", "", unit.translate(_CHARACTERS).replace("\\cdot", " "))
     made, power = list[str](), ""
     for token in _TOKEN.findall(plain):
         word = token.lower() if token.lower() in _POWERS or token.lower() in _BEHIND else token
@@ -126,7 +136,9 @@ _CHANGING = frozenset(
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
 _TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z])")
-_MONEY = re.compile("([-+]?)\u00ab([$\u20ac\u00a3\u00a5\u20b9])\u00bb([-+]?)")
+_MONEY = re.compile(
+    "([-+]?)(?:US)?\u00ab([$\u20ac\u00a3\u00a5\u20b9]|USD|EUR|GBP|dollars?|euros?)\u00bb([-+]?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +167,16 @@ def measured(text: str) -> Measured:
         return Measured(text)
     money = _MONEY.match(text)
     text = f"{money[1]}{money[3]}{text[money.end() :]}" if money else text
+    currency = spelled(money[2]) if money else ""
     tail = _TAIL.search(text)
     if tail is None or not tail.start():
-        return Measured(text, money[2] if money else "")
+        return Measured(text, currency)
     said = tail[0].replace("\u00ab%\u00bb", "\u00abpercent\u00bb").lstrip("^{")
-    plain = re.sub("[\u00ab\u00bb_{}.;]|\\\\cdot", " ", said)
+    plain = re.sub("[\u00ab\u00bb_.;]", " ", re.sub("[{}]", "", said))
     made = _behind(text[: tail.start()], " ".join(plain.replace(" ^", "^").split()))
-    if not money or made.unit in ("", money[2]):
-        return replace(made, unit=money[2]) if money else made
-    return replace(made, words=made.unit)
+    if currency and made.unit not in ("", currency):
+        return replace(made, words=made.unit)
+    return replace(made, unit=currency or made.unit)
 
 
 def _behind(value: str, words: str) -> Measured:
