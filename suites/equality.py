@@ -115,11 +115,22 @@ def _noted(asked: list[Pair], gold: str, said: str) -> bool:
 
 
 def _pair(gold: str, said: str) -> Pair:
-    return _for_math_verify(gold), _for_math_verify(said), _places(gold)
+    """Return what math-verify is asked; it takes the t of `49t+1` for a unit and leaves it out."""
+    free = [
+        letter for letter in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if letter not in gold + said
+    ]
+    names = dict(zip(_LIKE_UNITS, free, strict=False))
+    texts = (
+        _LETTER.sub(lambda found: names.get(found[0], found[0]), text.replace(";", ",")).replace(
+            "\u00abdeg\u00bb", "^\\circ "
+        )
+        for text in (gold, said)
+    )
+    return next(texts), next(texts), _places(gold)
 
 
-def _for_math_verify(text: str) -> str:
-    return text.replace("\u00abdeg\u00bb", "^\\circ ").replace(";", ",")
+_LIKE_UNITS = "cdghlmost"
+_LETTER = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS}]")
 
 
 def _places(text: str) -> int:
@@ -269,7 +280,7 @@ def _equated(text: str, name: str, depth: int) -> Shape:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
             return Shape("ratio", text, _parts(parts, depth))
         return Shape("value", text, name=name, value=measured(text))
-    if not all(sides) or contradicts_itself(text):
+    if not all(sides) or _contradict(sides):
         return Shape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
@@ -309,9 +320,10 @@ def contradicts_itself(answer: str) -> bool:
     >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
     [True, False, False, False]
     """
-    if "=" not in answer or len(answer) > LONGEST:
-        return False
-    sides = [spelled(side) for side in answer.split("=")]
+    return "=" in answer and len(answer) <= LONGEST and _contradict(spelled(answer).split("="))
+
+
+def _contradict(sides: Sequence[str]) -> bool:
     numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
     return any(
         one != other and not rounds_to(one, text) and not rounds_to(other, before)
@@ -507,7 +519,9 @@ def _letters(text: str) -> str:
 
 def _cannot_be(gold: str, said: str) -> bool:
     """Return whether math-verify would be wrong to say yes, or need not be asked."""
-    if _SPACED.search(said) or "\u00ab" in said.replace("\u00abdeg\u00bb", ""):  # it multiplies: 7 10
+    if _SPACED.search(said) or "\u00ab" in said.replace(
+        "\u00abdeg\u00bb", ""
+    ):  # it multiplies: 7 10
         return True
     if _DANGLING.search(said) and not _DANGLING.search(gold):
         return True

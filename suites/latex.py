@@ -48,7 +48,13 @@ _SIGNS = {
         "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78".split(), strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
-_RAISED = dict(zip("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a", "0123456789-+", strict=True))
+_RAISED = dict(
+    zip(
+        "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a",
+        "0123456789-+",
+        strict=True,
+    )
+)
 _POWER = re.compile(f"[{''.join(_RAISED)}]+")
 _INDEX = re.compile("[\u2080-\u2089]+")
 _ROOT_SIGN = re.compile(r"\u221a\s*(\d+(?:\.\d+)?|[A-Za-z]|\([^()]*\))")
@@ -56,9 +62,7 @@ _FONT = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mathrm|mbox|operatorname)\s*"
     r"\{([^{}]*(?:\{[^{}]{0,20}\}[^{}]*){0,3})\}"
 )
-_BOLD = re.compile(
-    r"\\(?:math(?:bf|it|sf|tt|normal)|bm|boldsymbol|boxed|underline)\s*\{([^{}]*)\}"
-)
+_BOLD = re.compile(r"\\(?:math(?:bf|it|sf|tt|normal)|bm|boldsymbol|boxed|underline)\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?")
 _FUNCTIONS = (
     r"(?:a?(?:rc)?(?:sin|cos|tan)h?|cot|sec|csc|log|exp|max|min|gcd|lcm|det|[pbvBV]?matrix"
@@ -134,7 +138,9 @@ _UNIT_OF = re.compile(
     r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
     r"(\s*)((?:[A-Za-z\u00b5\u03a9 /.*^(){}\d-]|\\(?:cdot|Omega)(?![A-Za-z])){1,40})"
 )
-_TIGHT = re.compile(r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?")
+_TIGHT = re.compile(
+    r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
+)
 _BEFORE = re.compile(r"(?:in|the|US)\s*(?=\$?\d)")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
 

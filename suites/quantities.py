@@ -11,6 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from suites.latex import spelled
 from suites.units import Measured, contradict, measured
@@ -31,6 +32,7 @@ class Quantity:
     measured: Measured
 
 
+@lru_cache(maxsize=4096)
 def quantity(text: str) -> Quantity | None:
     r"""Return the number, with its unit, that a text is, or None when it is more or less.
 
@@ -79,7 +81,9 @@ _RATIONALS = (
     re.compile(
         r"(?P<sign>[-+]?)(?P<before>\d{0,40})\.(?P<first>\d{0,40})\\overline(?:\{(?P<again>\d{1,40})\}|(?P<digit>\d))"
     ),
-    re.compile(rf"(?P<whole>[-+]?{_DECIMAL})(?:[eE]|(?:\\times|\\cdot|[x*])10\^)\{{?(?P<ten>[-+]?\d{{1,3}})\}}?"),
+    re.compile(
+        rf"(?P<whole>[-+]?{_DECIMAL})(?:[eE]|(?:\\times|\\cdot|[x*])10\^)\{{?(?P<ten>[-+]?\d{{1,3}})\}}?"
+    ),
 )
 
 
@@ -120,13 +124,17 @@ def no_finite_decimal(number: Fraction) -> bool:
 
 def _fraction(parts: dict[str, str]) -> Fraction | None:
     if "whole" in parts:
-        return Fraction(parts["whole"].rstrip(".").replace(",", "")) * Fraction(10) ** int(parts.get("ten") or 0)
+        return Fraction(parts["whole"].rstrip(".").replace(",", "")) * Fraction(10) ** int(
+            parts.get("ten") or 0
+        )
     if "first" in parts:
         return _repeating(parts)
     bottom = Fraction(parts["bottom"].rstrip(".").replace(",", ""))
     if bottom == 0:
         return None
-    value = Fraction(parts["top"].rstrip(".").replace(",", "")) / bottom + int(parts.get("mixed") or 0)
+    value = Fraction(parts["top"].rstrip(".").replace(",", "")) / bottom + int(
+        parts.get("mixed") or 0
+    )
     negative = (parts["sign"] == "-") != (parts.get("minus") == "-")
     return -value if negative else value
 

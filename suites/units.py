@@ -39,8 +39,9 @@ def _table() -> dict[str, str]:
             for prefix, sign in prefixes.items():
                 found.setdefault(sign + symbol, sign + symbol)
                 for name in names.split():
-                    short = prefix if len(name) > 3 else sign
-                    found |= dict.fromkeys((short + name, f"{short}{name}s"), sign + symbol)
+                    shorts = (prefix,) if len(name) > 3 else (sign, prefix)
+                    for short in shorts[: 1 + (len(name) == 3)]:
+                        found |= dict.fromkeys((short + name, f"{short}{name}s"), sign + symbol)
     return {**found, "mph": "mi/h", "kph": "km/h", "kmh": "km/h", "Celsius": "C", "Fahrenheit": "F"}
 
 
@@ -75,7 +76,11 @@ def known(unit: str) -> bool:
     (True, False, False)
     """
     words = [token for token in _tokens(unit) if token[0] not in "/^"]
-    return bool(words) and all(set(word.split("/")) <= SYMBOLS.keys() for word in words)
+    return bool(words) and all(
+        each in SYMBOLS or (len(each) > 1 and each.lower() in SYMBOLS)
+        for word in words
+        for each in word.split("/")
+    )
 
 
 def same_unit(one: str, other: str) -> bool:
@@ -94,7 +99,8 @@ def contradict(gold: "Measured", said: "Measured") -> bool:
     """Return whether both have a unit and the two differ; a percent sign is one, too."""
     if gold.unit and said.unit:
         return not same_unit(gold.unit, said.unit)
-    return bool((gold.unit and said.percent) or (gold.percent and said.unit))
+    other = gold if said.unit else said
+    return bool((gold.unit or said.unit) and (other.percent or other.counted))
 
 
 def _tokens(unit: str) -> list[str]:
@@ -152,6 +158,8 @@ class Measured:
     """Words that may not be left out."""
     scale: Fraction = Fraction(1)
     percent: bool = False
+    counted: bool = False
+    """Whether a thing is named that is counted."""
 
 
 @lru_cache(maxsize=4096)
@@ -192,8 +200,8 @@ def _behind(value: str, words: str) -> Measured:
         return Measured(value, scale=scale, percent=percent)
     if known(left):
         return Measured(value, spelled(left), scale=scale, percent=percent)
-    counted = _counted(left, value) or (ordinal and left.isalpha() and left not in _CHANGING)
-    return Measured(value, words="" if counted else left, scale=scale, percent=percent)
+    counted = bool(_counted(left, value) or (ordinal and left.isalpha() and left not in _CHANGING))
+    return Measured(value, "", "" if counted else left, scale, percent, counted)
 
 
 def _counted(words: str, number: str) -> bool:
