@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from inspect_ai.solver import Solver, solver
 
 from baselines.single import at_least_one, known
-from harness.answers import normalised
+from harness.extract import normalised
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Kind, Question
 from harness.session import Session

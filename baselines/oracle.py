@@ -17,9 +17,9 @@ from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
 from baselines.plan_set import FINISH, GATHER, USE
-from harness.answers import normalised
 from harness.errors import UserError
 from harness.execute import execute
+from harness.extract import normalised
 from harness.place import PLACE
 from harness.pool import Pool
 from harness.records import Question, Reply

@@ -12,8 +12,8 @@ from dataclasses import replace
 from inspect_ai.solver import Solver, solver
 
 from baselines.single import at_least_one, known
-from harness.answers import normalised
 from harness.execute import execute
+from harness.extract import normalised
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.solver import as_solver

@@ -21,7 +21,7 @@ from baselines.by_tests import best_of, public_results
 from baselines.draws import draws
 from baselines.extras import needed
 from baselines.single import at_least_one
-from harness.answers import normalised
+from harness.extract import normalised
 from harness.pool import Pool
 from harness.records import Answer, Grade, Question
 from harness.session import Session

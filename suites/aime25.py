@@ -1,7 +1,7 @@
 """AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
 
 The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is equality with
-the integer that harness/answers.py finds, or of the sum in the last box where that is none.
+the integer that harness/extract.py finds, or of the sum in the last box where that is none.
 Thirty questions are thirty clusters: one pass has a standard error of about nine points.
 """
 
@@ -12,9 +12,8 @@ from pathlib import Path
 
 from inspect_ai import Task, task
 
-from harness.answers import integer
 from harness.errors import UserError
-from harness.expressions import boxed
+from harness.extract import extract_expressions, extract_integer
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
@@ -100,7 +99,7 @@ class Aime25:
         """
         if question.target is None:
             raise ValueError("a sealed question cannot be graded")
-        gold, found = int(question.target), integer(reply)
+        gold, found = int(question.target), extract_integer(reply)
         if found is None:
             return second_look(gold, reply)
         verdict = "equals" if found == gold else "differs from"
@@ -111,22 +110,27 @@ class Aime25:
 AIME25 = Aime25()
 
 _SUM = re.compile(
-    r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!]))+"
+    r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
 )
 """Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
 
 
+_WHOLE = re.compile(r"[\d\s$]*")
+"""What the first look reads: it was refused for what stands behind it."""
+
+
 def second_look(gold: int, reply: str) -> Grade:
-    r"""Grade a reply whose last box holds no integer: `\boxed{\frac{140}{2}}` may still equal one.
+    r"""Grade a reply whose last statement holds no integer: `\boxed{\frac{140}{2}}` may still equal one.
 
     EqualityError when the process that compares cannot be started.
     """
-    content = boxed(reply)
-    if content and _SUM.fullmatch(content):
-        verdict = compare(str(gold), content)
-        if verdict.equal:
-            said = f"{content} equals the target {gold}."
-            return Grade(1.0, str(gold), said, {"look": verdict.look})
+    said = extract_expressions(reply)
+    sums = [side for one in said for side in one.split("=")]
+    if all(map(_SUM.fullmatch, said)) and not all(map(_WHOLE.fullmatch, said)):
+        verdicts = [compare(str(gold), side) for side in sums]
+        if all(verdict.equal for verdict in verdicts):
+            told = f"{said[-1]} equals the target {gold}."
+            return Grade(1.0, str(gold), told, {"look": verdicts[-1].look})
     return Grade(0.0, None, f"No integer answer was found; the target is {gold}.")
 
 

@@ -6,7 +6,7 @@ Not here: where questions come from, and in which order an exam puts its options
 from collections.abc import Sequence
 from typing import Any
 
-from harness.letters import letter_among
+from harness.extract import extract_choice
 from harness.records import Grade, Question
 from sandbox import Box
 
@@ -52,7 +52,7 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
     """
     if question.target is None:
         raise ValueError(f"{question.id} is sealed: it cannot be graded")
-    found = letter_among(reply, question.metadata.get("choices", ()))
+    found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:
         return Grade(value=0.0, extracted=None, explanation="no letter found")
     right = found == question.target

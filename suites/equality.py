@@ -4,7 +4,7 @@ A first look needs no algebra and decides most answers: the normalised texts are
 are plain numbers. What is left goes to math-verify in another process (equality_process.py), unless
 it cannot be equal: a list for a single value, a number in another base. Units, degrees, dollar and
 percent signs make no difference, as in every grader of MATH. Finding the answer in a reply is
-harness/expressions.py.
+harness/extract.py.
 """
 
 import re

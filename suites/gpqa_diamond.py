@@ -2,7 +2,7 @@
 
 Its text is shown to models and stays out of everything else: tables, reports, exports, messages
 (`publishable = False`). Where the rows come from is gpqa_rows.py, how options are ordered is
-choice_order.py, how a letter is found is harness/answers.py.
+choice_order.py, how a letter is found is harness/extract.py.
 """
 
 from collections.abc import Sequence

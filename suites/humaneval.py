@@ -13,8 +13,8 @@ from typing import Any
 
 from inspect_ai import Task, task
 
-from harness.answers import code
 from harness.errors import UserError
+from harness.extract import extract_program
 from harness.records import Grade, Question
 from harness.rows import read_questions
 from harness.suite import Card, Split
@@ -115,7 +115,7 @@ def completed(prompt: str, entry: str, reply: str) -> str | None:
     >>> completed("import math\ndef f(x):\n", "f", "    return x\ndef g(")
     'import math\ndef f(x):\n    return x'
     """
-    block = code(reply)
+    block = extract_program(reply)
     said = reply if block is None else block
     if not said.strip():
         return None

@@ -1,6 +1,6 @@
 """MATH-500: 500 problems of the MATH test set, answered with an expression.
 
-The answer is found by harness/expressions.py and compared by suites/equality.py. The paper trained
+The answer is found by harness/extract.py and compared by suites/equality.py. The paper trained
 on 300 of the problems and tested on 100, and did not publish which: the splits here are ours.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from inspect_ai import Task, task
 
 from harness.errors import UserError
-from harness.expressions import boxed_side_by_side, expression
+from harness.extract import extract_expressions
 from harness.records import Grade, Question
 from harness.rows import read_rows
 from harness.suite import Card, Split
@@ -93,13 +93,12 @@ class Math500:
         """
         if question.target is None:
             raise ValueError("a sealed question cannot be graded")
-        found = expression(reply)
-        if found is None:
+        said = extract_expressions(reply)
+        if not said:
             return Grade(0.0, None, f"No answer was found; the target is {question.target}.")
-        verdict = compare(question.target, found)
-        boxes = boxed_side_by_side(reply)
-        if boxes and not verdict.gave_up:
-            found, verdict = _of_several(question.target, boxes, verdict)
+        found, verdict = said[-1], compare(question.target, said[-1])
+        if len(said) > 1 and not verdict.gave_up:
+            found, verdict = _of_several(question.target, said, verdict)
         return Grade(
             float(verdict.equal),
             found[:SHOWN],
@@ -108,17 +107,17 @@ class Math500:
         )
 
 
-def _of_several(target: str, boxes: Sequence[str], last: Equality) -> tuple[str, Equality]:
-    """Return boxes side by side as one answer, and what it is worth.
+def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, Equality]:
+    """Return statements that stand together as one answer, and what it is worth.
 
-    Each value of a list may have a box of its own; two answers to one question are none, unless
+    Each value of a list may have a statement of its own; two answers to one question are none, unless
     they are the same number in two forms.
     """
-    together = ",".join(boxes)
+    together = ",".join(said)
     if is_list(target):
-        return (boxes[-1], last) if last.equal else (together, compare(target, together))
-    alike = last.equal and all(compare(target, box).equal for box in boxes)
-    return (boxes[-1], last) if alike else (together, Equality(False, last.look))
+        return (said[-1], last) if last.equal else (together, compare(target, together))
+    alike = last.equal and all(compare(target, one).equal for one in said)
+    return (said[-1], last) if alike else (together, Equality(False, last.look))
 
 
 SHOWN = 200

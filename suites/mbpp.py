@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from inspect_ai import Task, task
 
-from harness.answers import code
 from harness.errors import UserError
+from harness.extract import extract_program
 from harness.records import Grade, Question
 from harness.rows import read_questions
 from harness.suite import Card, Split
@@ -106,7 +106,7 @@ def mbpp(
 
 def program_in(reply: str) -> str | None:
     """Return the reply's program: its fenced code, or all of it where that is Python."""
-    block = code(reply)
+    block = extract_program(reply)
     if block is not None:
         return block
     bare = reply.replace("[BEGIN]", "").partition("[DONE]")[0]

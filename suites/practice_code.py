@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from inspect_ai import Task, task
 
-from harness.answers import code
+from harness.extract import extract_program
 from harness.records import Grade, Question
 from harness.suite import Split
 from sandbox import IMAGE, Box
@@ -31,7 +31,7 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
         raise ValueError("practice-code runs programs: name a sandbox with --box.")
     if question.target is None:
         raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
-    program = code(reply)
+    program = extract_program(reply)
     if program is None:
         return Grade(value=0.0, extracted=None, explanation="no program found")
     judgement = judge(program, read_tests(question.target), box)
@@ -49,7 +49,7 @@ class PracticeCode(PracticeSuite):
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Return the share of the examples that pass; SandboxError when the box fails."""
-        return tried(question, code(reply), box)
+        return tried(question, extract_program(reply), box)
 
 
 SUITE = PracticeCode(

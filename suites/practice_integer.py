@@ -2,7 +2,7 @@ r"""`practice-integer`: generated questions with an integer answer, shaped like 
 
 from inspect_ai import Task, task
 
-from harness.answers import integer
+from harness.extract import extract_integer
 from harness.records import Grade, Question
 from harness.suite import Split
 from harness.task import as_task
@@ -27,7 +27,7 @@ def integer_question(id: str, draft: Draft) -> Question:
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by equality of integers; a reply without one is wrong and counted as unparsed."""
-    found = integer(reply)
+    found = extract_integer(reply)
     if found is None:
         return Grade(value=0.0, extracted=None, explanation="no integer answer found")
     right = str(found) == question.target

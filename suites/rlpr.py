@@ -17,9 +17,9 @@ from inspect_ai import Task, task
 from inspect_ai.solver import TaskState
 
 from harness.errors import UserError
+from harness.extract import parted
 from harness.judges import Case, JudgeError, judge_required, judged_by_model
 from harness.records import Grade, Question
-from harness.reply_text import parted
 from harness.rows import read_rows
 from harness.suite import Card, Split
 from harness.task import as_task, pick
@@ -120,18 +120,17 @@ class Rlpr:
             raise ValueError("a sealed question cannot be graded")
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
-        kind, found = kind_of(question.target), stated(reply)
+        kind = kind_of(question.target)
         if kind == "text":
             raise JudgeError(
                 f"only a model can judge {question.id}: its reference is prose, so no rule does"
             )
-        if found is None:
+        found = stated(reply, kind)
+        if not found:
             return Grade(0.0, None, "No answer was found.", {"rule": kind})
-        right = agrees(question.target, found, _equal)
-        said = "is" if right else "is not"
-        return Grade(
-            float(right), found[:LONGEST_SHOWN], f"It {said} the reference.", {"rule": kind}
-        )
+        right = all(agrees(question.target, one, _equal) for one in found)
+        said, shown = "is" if right else "is not", found[-1][:LONGEST_SHOWN]
+        return Grade(float(right), shown, f"It {said} the reference.", {"rule": kind})
 
     def needs_judge(self, question: Question) -> bool:
         """Return whether the reference is prose."""
@@ -148,7 +147,7 @@ class Rlpr:
         ruling = await judged_by_model(state, case(question, reply))
         return Grade(
             value=float(ruling.verdict.upper() == "Y"),
-            extracted=(stated(reply) or reply)[-LONGEST_SHOWN:],
+            extracted=(*stated(reply), reply)[0][-LONGEST_SHOWN:],
             explanation=ruling.said,
             metadata={"rule": "text", "judge": ruling.judge},
         )

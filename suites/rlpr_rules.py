@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from harness.reply_text import TAIL, answer_line, last_box, parted, without_markup
+from harness.extract import extract_choice, extract_texts, without_markup
 from suites.equality import contradicts_itself
 from suites.quantities import Quantity, alike, quantity
 
@@ -28,14 +28,13 @@ Equal = Callable[[str, str], bool]
 
 LONGEST = 200
 """Characters of an expression; whatever is longer is prose."""
+LETTERS = "ABCDEFGHIJKLMNOP"
 WORDS = 3
 """A reference of so many words at most is compared as it stands, a longer one is prose."""
 
 MOST_WORDS = 12
 """Words of an answer that a yes or no may lead."""
 
-_ANSWER_IS = re.compile(r"\b(?:final\s+)?answers?\s+(?:is|are)\b\s*:?\s*([^\n]{1,400})", re.I)
-_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|,\s+(?:and|because|since|so|as|which)\b")
 _SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
@@ -84,16 +83,15 @@ def kind_of(reference: str) -> Kind:
     return "text"
 
 
-def stated(reply: str) -> str | None:
-    """Return what a reply gives as its answer, or None: the last tags or box, then answer lines.
+def stated(reply: str, kind: Kind = "text") -> tuple[str, ...]:
+    """Return what a reply gives as its answer to a question of a kind, as harness/extract.py reads it.
 
-    In a thinking block only tags and boxes count, and only where nothing was said after it.
+    Several where they stand together, none where there is no answer.
     """
-    thinking, said, cut_off = parted(reply)
-    found = _marked(said)
-    if found is None and not cut_off and last_box(said) is None:
-        found = _told(said)
-    return _marked(thinking) if found is None and last_box(said) is None else found
+    if kind != "choice":
+        return extract_texts(reply)
+    found = extract_choice(reply, letters=LETTERS)
+    return (found,) if found else ()
 
 
 def agrees(reference: str, answer: str, equal: Equal) -> bool:
@@ -148,29 +146,6 @@ def _leads(answer: str) -> str | None:
     word = found[1].lower()
     back = _TAKES_YES_BACK if word == "yes" else _TAKES_NO_BACK
     return None if back.search(plain, found.end(1)) else word
-
-
-def _marked(said: str) -> str | None:
-    """Return what the last tags or the last box hold."""
-    tag, boxed = said.rfind("<answer>"), last_box(said)
-    end = said.find("</answer>", tag)
-    if tag >= 0 and end >= 0 and (boxed is None or boxed[1] <= end):
-        content = said[tag + len("<answer>") : end]
-        inside = last_box(content)
-        return _kept(inside[0] if inside else content)
-    return _kept(boxed[0]) if boxed else None
-
-
-def _told(said: str) -> str | None:
-    """Return what an answer line says, or a sentence with "the answer is"."""
-    line = answer_line(said, lambda value: _kept(value.rstrip(" *")))  # of "**Answer: (70)**"
-    if line is None and (found := _ANSWER_IS.findall(said[-TAIL:])):
-        line = _kept(_SENTENCE_END.split(found[-1], maxsplit=1)[0])
-    return line
-
-
-def _kept(content: str | None) -> str | None:
-    return (content or "").strip() or None
 
 
 def _forms(answer: str) -> list[str]:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.answers import code, integer, letter, normalised
+from harness.extract import extract_choice, extract_integer, extract_program, normalised
 
 INTEGERS: dict[str, tuple[str, int | None]] = {
     "boxed": (r"So \boxed{70}.", 70),
@@ -118,7 +118,7 @@ INTEGERS: dict[str, tuple[str, int | None]] = {
 
 @pytest.mark.parametrize(("reply", "expected"), INTEGERS.values(), ids=INTEGERS.keys())
 def test_an_integer_is_found_or_abstained_from(reply: str, expected: int | None) -> None:
-    assert integer(reply) == expected
+    assert extract_integer(reply) == expected
 
 
 LETTERS: dict[str, tuple[str, str | None]] = {
@@ -161,7 +161,7 @@ LETTERS: dict[str, tuple[str, str | None]] = {
 
 @pytest.mark.parametrize(("reply", "expected"), LETTERS.values(), ids=LETTERS.keys())
 def test_a_letter_is_found_or_abstained_from(reply: str, expected: str | None) -> None:
-    assert letter(reply) == expected
+    assert extract_choice(reply) == expected
 
 
 PROGRAMS: dict[str, tuple[str, str | None]] = {
@@ -183,7 +183,7 @@ PROGRAMS: dict[str, tuple[str, str | None]] = {
 
 @pytest.mark.parametrize(("reply", "expected"), PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_a_program_is_the_last_complete_block(reply: str, expected: str | None) -> None:
-    assert code(reply) == expected
+    assert extract_program(reply) == expected
 
 
 def test_replies_that_agree_have_one_normal_form() -> None:
@@ -218,6 +218,6 @@ LONG: dict[str, str] = {
 @pytest.mark.parametrize("reply", LONG.values(), ids=LONG.keys())
 def test_a_long_reply_is_read_in_linear_time(reply: str) -> None:
     started = time.process_time()  # other processes do not count
-    for find in (integer, letter, code):
+    for find in (extract_integer, extract_choice, extract_program):
         find(reply)
     assert time.process_time() - started < 20

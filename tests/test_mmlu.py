@@ -13,9 +13,8 @@ from inspect_ai import eval
 from inspect_ai.model import get_model
 from scripted import Heard, script
 
-from harness.answers import letter
 from harness.errors import UserError
-from harness.letters import letter_among, letter_of_option
+from harness.extract import extract_choice, letter_of_option
 from harness.records import Question
 from suites.choices import INSTRUCTION
 from suites.fetch import checked_rows, data_folder, fetch_rows, hub_rows, sources
@@ -145,12 +144,12 @@ def test_a_split_that_does_not_exist_is_refused() -> None:
 
 def test_an_option_s_own_text_stands_for_its_letter_when_no_other_option_has_it() -> None:
     choices = ["4.0 m", "42 m", "The 42 metres", "$4$ m"]
-    assert letter_among("Answer: 42 m.", choices) == "B"
-    assert letter_among(r"So \boxed{\text{42 m}}", choices) == "B"
-    assert letter_among("Answer: **The 42 Metres**", choices) == "C"
-    assert letter_among("Answer: 42", choices) is None
-    assert letter_among("Answer: C", choices) == "C"
-    assert letter_among("It is 42 m", choices) is None
+    assert extract_choice("Answer: 42 m.", choices) == "B"
+    assert extract_choice(r"So \boxed{\text{42 m}}", choices) == "B"
+    assert extract_choice("Answer: **The 42 Metres**", choices) == "C"
+    assert extract_choice("Answer: 42", choices) is None
+    assert extract_choice("Answer: C", choices) == "C"
+    assert extract_choice("It is 42 m", choices) is None
     assert letter_of_option("4 m", ["4 m", "4 m", "5 m", "6 m"]) is None
     assert letter_of_option("", ["", "1", "2", "3"]) is None
     assert letter_of_option("c 3", ["1", "2", "3", "4"]) == "C"
@@ -212,9 +211,9 @@ def test_of_282_recorded_verdicts_one_differs_and_ours_is_the_right_one() -> Non
     rows = [row for row in recorded() if row[2] in "ABCD"]
     assert len(rows) == 282
     differ = [
-        (name, letter(reply), gold, theirs)
+        (name, extract_choice(reply), gold, theirs)
         for name, reply, gold, theirs in rows
-        if (letter(reply) == gold) != bool(theirs)
+        if (extract_choice(reply) == gold) != bool(theirs)
     ]
     assert differ == [("MMLU_formal_logic_116", "C", "C", 0.0)]
 
@@ -226,4 +225,4 @@ def test_a_recorded_reply_that_boxes_a_letter_beyond_d_has_no_letter_here() -> N
         if any(f"\\boxed{{{name}}}" in reply for name in "EFGHIJ")
     ]
     assert len(beyond) > 100
-    assert [name for name, reply in beyond if letter(reply) is not None] == []
+    assert [name for name, reply in beyond if extract_choice(reply) is not None] == []

@@ -9,8 +9,8 @@ from lcb_rows import exam as livecodebench
 from lcb_rows import row
 from rewarded import Graded, Ran, exam_of, loaded, made_up_rlpr, needs_image, same
 
-from harness.answers import code
 from harness.errors import UserError
+from harness.extract import extract_program
 from harness.records import Grade, Question
 from harness.rewards.adversarial import attacks, refuse_gullible
 from harness.rewards.core import PAPER, Reward, RewardSettings
@@ -61,7 +61,7 @@ class Naive(Ran):
         return [Question("q0", "Write number() to return 7.", "program", "7")]
 
     def grade(self, question: Question, reply: str, box: Any | None = None) -> Grade:
-        program = code(reply)
+        program = extract_program(reply)
         if program is None or box is None:
             return Grade(0.0, None)
         check = f"{program}\nassert number() == {question.target}\nprint({self.proof!r})"

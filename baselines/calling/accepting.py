@@ -16,8 +16,8 @@ import numpy as np
 from baselines.calling.hashing import hashed
 from baselines.routing.descent import sigmoid
 from baselines.self_consistency import vote
-from harness.answers import normalised
 from harness.errors import UserError
+from harness.extract import normalised
 from harness.learning.matrix import Floats
 from harness.records import Kind, Question
 from harness.session import Session

@@ -17,8 +17,8 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.calling.hashing import hashed
 from baselines.calling.teaching import about, refuse_taught, refuse_too_few
-from harness.answers import normalised
 from harness.errors import UserError
+from harness.extract import normalised
 from harness.learning.exploring import Curriculum, Explorer, Round, Tried
 from harness.learning.learned import Learned, read_learned, refuse_other_workers
 from harness.learning.matrix import Floats

@@ -14,8 +14,8 @@ from typing import Literal
 from inspect_ai.solver import Solver, solver
 
 from baselines.draws import draws
-from harness.answers import normalised
 from harness.errors import UserError
+from harness.extract import normalised
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.session import Session

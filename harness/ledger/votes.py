@@ -1,6 +1,6 @@
 """What a graded answer is when answers are counted: equal for what means the same, and no text.
 
-Reading a reply for its answer is harness/answers.py; what the majority gets is reports/derived.py.
+Reading a reply for its answer is harness/extract.py; what the majority gets is reports/derived.py.
 """
 
 import hashlib

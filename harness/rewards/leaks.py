@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import replace
 
-from harness.letters import letter
+from harness.extract import extract_choice
 from harness.records import Question
 from harness.rewards.exams import normal_text
 from harness.rewards.items import Work
@@ -38,7 +38,7 @@ def leaks(question: Question, subtasks: list[str]) -> bool | None:
     if question.kind == "program" or not target:
         return None
     if question.kind == "choice":
-        return any(letter(subtask) == target for subtask in subtasks)
+        return any(extract_choice(subtask) == target for subtask in subtasks)
     wanted = _words(target)
     if not wanted.strip() or wanted in _words(question.text):
         return False

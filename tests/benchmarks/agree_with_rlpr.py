@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.extract import last_box
 from harness.records import Question
-from harness.reply_text import last_box
 from suites.fetch import data_folder
 from suites.rlpr import RLPR
 

@@ -34,9 +34,9 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from harness.answers import integer
 from harness.cli.parts import catalogue, controls
 from harness.compose import Request
+from harness.extract import extract_integer
 from harness.pool import pool_models
 from harness.pool_file import read_pool
 from harness.run import run
@@ -94,7 +94,7 @@ def plain_score() -> Scorer:
     """Compare integers."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        return Score(value=float(str(integer(state.output.completion)) == target.text))
+        return Score(value=float(str(extract_integer(state.output.completion)) == target.text))
 
     return score
 
