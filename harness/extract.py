@@ -203,10 +203,10 @@ _SENTENCE = re.compile(
     r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|\b(?:so|thus|therefore|hence)\b)", re.I
 )
 _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
-_SUPPOSED = re.compile(r"(?<!even )\b(?:if|suppose|assum(?:e|ing)|unless|had)\b", re.I)
+_SUPPOSED = re.compile(r"(?<!even )\b(?:if|suppose|assum(?:e|ing)|unless|had|according\s+to\s+(?:an?|some|my|one))\b", re.I)
 _NOT_SAID = re.compile(
     r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
-    r"|thinks|thought|says|said|claims?|claimed|believes|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
+    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
     r"|\b(?:some|many|most|people|others|they)\s+(?:say|argue|believe)\b|\bno\s+way\b"
     r"|n['\u2019]t\b",
     re.I,
@@ -234,6 +234,7 @@ _DENIES = re.compile(
 )
 _FOLLOWING_WRONG = re.compile(rf"\bfollowing\s+(?:\w+\s+)?{_WRONG}", re.I)
 """Behind a statement in its sentence, or in the next one: it is wrong."""
+_OR_ELSE = re.compile(r"[\W_]*(?:alternatively|(?:or\s+)?(?:maybe|perhaps|possibly))\b", re.I)
 _TAKES_BACK = re.compile(
     r"\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
     r"|\bscratch\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
@@ -256,7 +257,7 @@ _CONFIRMS = re.compile(
 _DECIDES = re.compile(
     r"\b(?:wait|actually|no|not|but|however|instead|rather|mistake|error|wrong|incorrect|forgot"
     r"|correct(?:ed|ing|ion)|check\w*|re-?(?:consider|check|examin|evaluat|calculat|read|do)\w*"
-    r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|correction|meant)\b",
+    r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|correction|meant|myself)\b",
     re.I,
 )
 """Between two statements: the second one replaces the first."""
@@ -283,19 +284,19 @@ def _denied(said: str, one: Statement) -> bool:
 def _stand_together(said: str, one: Statement, after: Statement) -> bool:
     """Return whether nothing between two statements says that the second one replaces the first."""
     between = said[one.end : after.start]
-    outranked = one.form in ("box", "tag") and after.form == "line"
-    if outranked or len(between) > LONGEST:
+    outranked = after.value and not one.value and (after.form == "line" or one.form == "sentence")
+    if outranked or len(between) > LONGEST or _TAKES_BACK.search(between):
         return False
     words = [word for word in _WORDS.findall(between) if word.lower() not in _JOINING]
     most = _MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
-    return len(words) <= most and not _DECIDES.search(between)
+    return len(words) <= most and not _DECIDES.search(said, one.value or one.end, after.start)
 
 
 def _taken_back(said: str, last: Statement) -> bool:
     """Return whether what follows the last statement takes it back and does not confirm it."""
     behind = said[last.end : last.end + TAIL]
     following = _SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
-    if _DENIES.search(following[:200]):
+    if _DENIES.search(following[:200]) or _OR_ELSE.match(following):
         return True
     found = None
     for found in _TAKES_BACK.finditer(behind):
@@ -312,7 +313,7 @@ class _Labels:
 
     words: tuple[str, ...]
     foreign: tuple[str, ...]
-    """Those that stand outside ASCII."""
+    """Those of other languages, whose verbs stand where they like."""
 
 
 _FOREIGN = (
@@ -328,30 +329,31 @@ _FOREIGN = (
 """Words for "answer": the languages into which MMLU was translated, and its users' own."""
 
 
-def _labels(*words: str) -> _Labels:
-    plain = [word for word in _FOREIGN if word.isascii()]
-    return _Labels((*words, *plain), tuple(word for word in _FOREIGN if not word.isascii()))
-
-
-ANSWERS = _labels("answer")
-CHOICES = _labels("answer", "choice", "option")
+ANSWERS = _Labels(("answer",), _FOREIGN)
+CHOICES = _Labels(("answer", "choice", "option", "best", " one"), _FOREIGN)
 
 _IS = (
-    r"(?:is|are|was|equals|(?:must|should|would|will|has\s+to|have\s+to)\s+(?:then\s+)?be|ist|lautet"
+    r"(?:is|are|was|equals|(?:must|should|would|will|has\s+to|have\s+to)\s+(?:(?!not\b)\w+\s+)?be|ist|lautet"
     r"|est|es|\u00e8|\u00e9|adalah|ni|l\u00e0)(?![\w'\u2019])"
 )
 _OF = r"(?:\s+(?:to|for|of|here|choice|option|letter|among|from|that|which|in|with)\b[^.:?!\n]{0,80}?)?"
 _MARK = r"[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]"
 _ADVERB = (
-    r"(?:thus|therefore|then|indeed|simply|clearly|still|hence|likely|probably|obviously|just|now|exactly|precisely"
+    r"(?:thus|therefore|then|indeed|simply|clearly|still|hence|likely|probably|obviously|just|now|exactly|precisely|consequently|accordingly|actually|donc|also|daher|portanto|quindi"
     r"|equal\s+to|given\s+by)\b[\s,:*_]*|,\s[\w ]{1,30},\s*|not\s+[^,.;\n]{1,20}?,?\s+but\s+(?:rather\s+)?"
 )
 _AFTER_LABEL = re.compile(
-    rf"s?(?:\s+(?:finale?|correct[aoe]|corrett[ao]))?{_OF}{_MARK}{{0,8}}(?:(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|\u662f|\u4e3a|\u61c9\u70ba|\u5e94\u4e3a|\u306f"
+    rf"s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}{_MARK}{{0,8}}(?:(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|\u662f|\u4e3a|\u61c9\u70ba|\u5e94\u4e3a|\u306f"
     rf"|\uc740|\ub294|$)[ \t:*_`\uff1a]*(?:{_ADVERB})*|(?=[(\[]?[A-D](?:[)\].]|$))(?<=[\u4e00-\ud7a3]))",
     re.I | re.M,
 )
 """What parts a label from its value; at the end of a line the value is on the next one."""
+_AFTER_FOREIGN = re.compile(
+    r"[\s*_\"'`:\uff1a]{0,6}(?:(?!(?:nicht|pas|no|non|n\u00e3o|\u043d\u0435|bukan|si|de\u011fil|\u4e0d)\b)[^\s.:?!*(\[]{1,12}\s+){0,4}?"
+    r"[\s*_\"'`:\uff1a(\[$]{0,6}(?=[A-P](?![^\W_])|[A-P](?=[^\x00-\x7f]))",
+    re.I,
+)
+"""The same where few words of another language stand between a label and a letter."""
 _ALONE = re.compile(
     r"[\W_]*(?:(?:so|thus|therefore|hence|finally),?\s+)?(?:(?:the|my|your|la|die|der|el|a|o)\s+)?"
     r"(?:(?:final|correct|best|right|\u6700\u7ec8|\u6b63\u786e)\s*)?",
@@ -359,6 +361,7 @@ _ALONE = re.compile(
 )
 """What may stand before a label on an answer line."""
 _SENTENCE_END = re.compile(r"[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
+_BEFORE_VALUE = re.compile(r"(?:[\s>#]|\.{2,}|\u2026)*")
 _TRAILING = re.compile(
     r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b[\s,;]*)*$",
     re.I,
@@ -426,7 +429,7 @@ def _tags(said: str, base: int) -> Iterator[Statement]:
         )
         if not _QUOTES_FORMAT.fullmatch(content):
             yield Statement(
-                "tag", tag.end() - len(content) - len(tag[1]) - 3, tag.end(), content.strip()
+                "tag", tag.end() - len(content) - len(tag[1]) - 4, tag.end(), content.strip()
             )
 
 
@@ -434,18 +437,22 @@ def _labelled(said: str, base: int, labels: _Labels) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
     lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
-    places = [(at, len(word)) for word in labels.words for at in _places(lower, word)]
-    if not tail.isascii():
-        text = "".join(char.lower() if len(char.lower()) == 1 else char for char in tail)
-        places += [(at, len(word)) for word in labels.foreign for at in _places(text, word)]
-    for at, length in places:
+    places = [(at, len(word), _AFTER_LABEL) for word in labels.words for at in _places(lower, word)]
+    small = lower if tail.isascii() else "".join(map(_small, tail))
+    for word in labels.foreign:
+        places += [(at, len(word), _AFTER_FOREIGN) for at in _places(small, word)]
+    for at, length, after in places:
         if at and lower[at - 1].isalpha() and lower[at].isalpha():
             continue
-        label = _AFTER_LABEL.match(tail, at + length)
+        label = after.match(tail, at + length) or _AFTER_LABEL.match(tail, at + length)
         if label:
             one = _value_of(said, base + at, base + label.end())
             if said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
                 yield one
+
+
+def _small(char: str) -> str:
+    return char.lower() if len(char.lower()) == 1 else char
 
 
 def _places(text: str, word: str) -> Iterator[int]:
@@ -458,8 +465,7 @@ def _places(text: str, word: str) -> Iterator[int]:
 def _value_of(said: str, at: int, start: int) -> Statement:
     """Return the statement whose label stands at `at` and whose value begins at `start`."""
     line = said[said.rfind("\n", 0, at) + 1 : at]
-    while start < len(said) and said[start] in " \t\n\r>#":
-        start += 1
+    start = _BEFORE_VALUE.match(said, start).end()  # type: ignore[union-attr]
     maths = _MATHS.match(said, start)
     stop = maths.end() if maths else start
     end = _SENTENCE_END.search(said, stop, stop + LONGEST)
@@ -472,13 +478,16 @@ def _value_of(said: str, at: int, start: int) -> Statement:
 
 # --- integers -----------------------------------------------------------------------------------
 
+_OR = (
+    r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294|\u0623\u0648|\u092f\u093e)"
+)
+"""Words for "or"."""
 _UNIT = re.compile(
     r"(?<=\d)\s*\\(?:text(?:rm)?|mathrm|mbox)\s*\{([^{}\d]*)\}(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
 )
 _UNIT_WORDS = re.compile(
     r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|cm|mm|km|m|inches|feet|meters?|metres?)\.?$"
 )
-_OR = r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294)"
 _SCALE = r"(?:tausend|million(?:en|es)|milliarden|mil|mille|hundred|thousand|million|billion|trillion|dozen|percent|per\s*cent|half|halves|thirds?|k\b|bn\b)s?"
 _CHANGES = re.compile(
     rf"\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed)\b",
@@ -545,7 +554,7 @@ def _whole_integer(text: str) -> int | None:
     if unit and not _CHANGES.search(unit.group(1)):
         plain = plain[: unit.start()]
     plain = _UNIT_WORDS.sub("", without_markup(plain)).strip(" {}()[]_`\"'")
-    if "=" in plain and "," not in plain:
+    if "=" in plain and not re.search("[,;]", plain):
         sides = [side.strip(" {}()") for side in plain.split("=")]
         numbers = {_sum(side) for side in sides} - {None}
         at_an_end = None not in (_number(sides[0]), _number(sides[-1])) or len(sides) == 2
@@ -646,13 +655,13 @@ _PREFIX = (
     r"(?:(?i:the\s+)?(?i:letter|option|choice|answer)\s+)?"
 )
 _ENDS = (
-    r"(?=\s*$|[)\]}!](?!\s*=)|[.;:](?![A-Za-z]\b)|\s*\(|\s*</?[|a-z]|\s+[-\u2013\u2014]\s+(?!@\b)"
-    r"|,?\s+(?:because|since|as|which|not|with|where|i\.e)\b|,\s+(?!@\b)(?!(?:or|and|but|maybe|perhaps)\b)"
-    r"|\s+is\s+(?:the\s+)?(?:correct|right|best)\b|[\u3002\uc785]|\u3067\u3059)"
+    r"(?=\s*$|[)\]}!](?!\s*=)|[.;:](?![A-Za-z]\b)|\s+\(|\s*</?[|a-z]|\s+[-\u2013\u2014]\s+(?!@\b)"
+    r"|,?\s+(?:because|since|as|which|not|with|where|rather|instead|over|i\.e)\b|,\s+(?!@\b)(?!(?:or|and|but|maybe|perhaps)\b)"
+    r"|\s+is\s+(?:the\s+)?(?:correct|right|best)\b|\s*(?!\u3067\u306f|\u3058\u3083|\uac00?\s*\uc544\ub2c8|\u4e0d|%s)[^\x00-\x7f])"
 )
 """What may follow a letter that is an answer: not a word ("A function") and not a second letter."""
 _TOO = (
-    r"(?![)\]}]?\s*[,;(]?\s*(?:[,/&]|(?:or|and|but|maybe|perhaps|possibly|alternatively)\b[\s,]*){1,3}"
+    rf"(?![)\]}}]?\s*[,;(]?\s*(?:[,/&]|(?:{_OR}|and|but|maybe|perhaps|possibly|alternatively)\b[\s,]*){{1,3}}"
     r"(?:(?:else|possibly|maybe|perhaps|even|also)\b[\s,]*)?"
     r"(?:(?i:option|choice)\s+)?[(\[{]?[A-Z](?![\w'\u2019]))"
     r"(?![)\]}]?\s*[.;:]?\s*[(\[{]?@\s*(?:[.;)\]}]|$))"
@@ -661,26 +670,32 @@ _TOO = (
 _OTHERWISE = re.compile(
     r"(?:(?i:both|either|neither|options?|choices?)\s+)*[(\[{]?[A-Z][)\]}]?"
     r"(?:\s*$|[.?!]|\s*(?:[,/&]|\b(?:or|and|nor|to|but)\b)\s*(?:maybe\s+)?[(\[{]?[A-Z]\b)"
-    r"|(?i:none|neither|unknown|undetermined|cannot|both)\b"
 )
 """Letters, but none that could be read: E, or A or B."""
+_ALSO = re.compile(r"also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b", re.I)
 _SAID_CORRECT = (
-    r"(?<!\bor )(?<!\bnor )(?<!\band )(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
+    r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
     r"|(?:^|(?<=[.!?,:]\s)|(?<=\bso )|(?<=\bSo )|(?<=\bthus )|(?<=\bhence ))[*_]{0,2})(@)[)\]*_]*"
-    r"(?::[^.\n]{1,80}?)?\s+(?:is|must\s+be)[\s*_]+(?:thus\s+|therefore\s+|clearly\s+)?(?:the\s+)?"
-    r"(?:only\s+)?(?:correct|right|best|final|true)(?:\s+(?:answer|choice|option|one|statement))?"
+    r"(?::[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\s+(?:is|must\s+be)[\s*_]+(?:\w+ly\s+|thus\s+|therefore\s+)?"
+    r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)(?:\s+(?:answer|choice|option|one|statement))?"
+    r"|the\s+(?:answer|one))"
     r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))"
 )
-_CORRECT = re.compile(r"\b(?:correct|right|best|final|true)\b")
+_CORRECT = re.compile(r"\b(?:correct|right|best|final|true|is the (?:answer|one))\b")
 _ONLY = r"(?:(?i:option|choice|answer)\s+)?[(\[{]?([@&])[)\]}]?[.:]?"
 _OPTION_LINE = (
-    r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)(?:[)\].:](?!\w).*|\s*$|\s+[-\u2013\u2014]\s.*)"
+    r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)(?:[)\].:](?!\w).*|\s*$|\s+[-\u2013\u2014]\s.*|,?\s+(?:because|since)\s.*)"
 )
 _CONCLUDED = (
-    r"(?:.{0,200}[.!?,:]\s+|)(?i:(?:therefore|thus|hence|so|consequently),?\s+(?:it\s+(?:is|must\s+be)\s+)?"
-    r"(?:the\s+)?|I(?:['\u2019](?:d|ll)|\s+would|\s+will)?\s+(?:go\s+with|choose|pick|select)\s+|my\s+(?:pick|choice)\s+is\s+)"
-    r"(?:(?i:option|choice)\s+)?[(\[]?(@)[)\]]?[.!]?"
+    r"(?:.{0,200}[.!?,:]\s+|)(?i:(?:therefore|thus|hence|so|consequently)[,:]?\s+(?:it\s+(?:is|must\s+be)\s+)?"
+    r"(?:the\s+)?|(?:=>|->|\u2192|\u21d2)\s*|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|pick|choose|select|selects|with)\s+"
+    r"|.{0,100}\b(?:matches|corresponds\s+to|agrees\s+with|fits|is\s+given\s+by|leads\s+to)\s+(?=option|choice|\())"
+    r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)[)\]]?[.!]?"
+    r"|(?i:(?:so\s+|thus\s+|hence\s+|therefore,?\s+)?only\s+(?:option|choice))\s+[(\[]?(@)[)\]]?\s+[a-z][^?]*"
 )
+_SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
+_SYMBOLS = re.compile(r"(?:\s*[^\w\s)\]}.\x00-\x7f])+$")
+"""A tick or a smile behind a letter."""
 _INVISIBLE = dict.fromkeys(
     map(ord, "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
 )
@@ -724,13 +739,15 @@ class _Choices:
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the letter that a text begins with, or is said by it to be the answer."""
         plain = without_markup(text[:LONGEST]).strip(" _'\"\u2018\u2019\u201c\u201d{},:")
-        if re.fullmatch(r"\(?[a-z]\)?\.?", plain):
-            plain = plain.upper()
+        if not plain.isascii():
+            plain = _SYMBOLS.sub("", plain)
+        if small := _SMALL.match(plain):
+            plain = small.group().upper() + plain[small.end() :]
         pattern = _of_letters(rf"{_PREFIX}[(\[{{]?(@){_TOO}{_ENDS}", self.letters)
         choice = pattern.match(plain)
         if choice:
             return choice.group(1)
-        if _OTHERWISE.match(plain):
+        if _OTHERWISE.match(plain) or _ALSO.match(plain):
             return UNCLEAR
         nested = [one for one in _labelled(plain, 0, CHOICES) if one.text and one.text != plain]
         return self.letter(nested[-1].text) if nested else None
@@ -764,7 +781,9 @@ class _Choices:
                 return found.group(1) if len(letters) == 1 or line is lines[-1] else None
         sentences = [*_last_sentences(lines)]
         ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentences[0]) if sentences else None
-        return ended.group(1) if ended and not _SUPPOSED.search(sentences[0]) else None
+        if not ended or _SUPPOSED.search(sentences[0]) or _NOT_SAID.search(sentences[0]):
+            return None
+        return ended.group(1) or ended.group(2)
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
@@ -815,6 +834,7 @@ def _read_expressions(one: Statement) -> tuple[str, ...] | _Unclear | None:
 def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; a formula that is all of it without `$`."""
     plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,").strip(" *_`")
+    plain = plain.removesuffix('"}')
     maths = _MATHS.fullmatch(plain)
     if maths:
         plain = next(group for group in maths.groups() if group is not None).strip()
@@ -824,15 +844,23 @@ def _value(text: str) -> str | None:
 def _conclusion_expression(tail: str) -> tuple[str, ...] | None:
     """Read "Therefore the sum is $x$." at the end, or a reply that is nothing but a value."""
     lines = _without_pleasantry(tail)
-    if _nothing_but_value(lines) and not _VERB.match(_MATHS.sub("", lines[-1])):
-        value = _value(lines[-1].lstrip("# "))
-        return (value,) if value else None
+    if _nothing_but_value(lines) and _is_bare(value := _value(lines[-1].lstrip("# ")) or ""):
+        return (value,)
     for sentence in reversed(re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))):
         if _SECOND_THOUGHTS.search(sentence):
             return None
         if _DIGIT.search(sentence) or "$" in sentence or "\\" in sentence:
             return _concluded_value(sentence.strip(" *"))
     return None
+
+
+def _is_bare(value: str) -> bool:
+    """Return whether a text is a value and no sentence: `9 cm`, `\\frac{1}{2}`, `ribosome`."""
+    if not value or "\\boxed" in value or "<answer" in value:
+        return False
+    words = re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", value)
+    named = len(words) <= 3 and (value[0].isdigit() or value[0] in "$-\\(+.")
+    return not words or named or (len(words) == 1 and len(value.split()) == 1)
 
 
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
@@ -852,7 +880,8 @@ def _concluded_value(sentence: str) -> tuple[str, ...] | None:
         value = _value(maths[-1].group())
     else:
         return None
-    return (value,) if value and len(value) <= 80 else None
+    plain = value and len(value) <= 60 and not re.search(r"[;:]\s", value)
+    return (value,) if value and plain else None
 
 
 def _read_text(one: Statement) -> tuple[str, ...] | _Unclear | None:

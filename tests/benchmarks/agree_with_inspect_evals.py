@@ -1,40 +1,34 @@
 """Where do our verdicts differ from those of inspect-evals' own scorers on the same replies?
 
+    export PYTHONPATH=.:tests
     python tests/benchmarks/agree_with_inspect_evals.py --python ENV/bin/python [--list]
 
 ENV is an environment with `inspect-evals[math]` (0.26.0 was used): its scorers cannot be imported
 here, where they would cost every process its start. Replies are the recorded ones of real models
-(PODIUM_DATA) and the awkward ones of tests/corpus, whose verdicts each have a source. `--list`
-names every reply on which the two differ.
+(PODIUM_DATA) and the battery of tests/corpus. `--list` names every reply on which the two differ.
 """
 
 import argparse
 import gzip
 import json
 import subprocess
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.records import Kind, Question
+from battery import KINDS, files, rows
+
+from harness.records import Question
 from suites import SUITES
 from suites.fetch import data_folder, fetch_rows
 
-CORPUS = Path(__file__).parent.parent / "corpus"
 THEIRS = Path(__file__).parent / "inspect_evals_scorers.py"
 SCORERS = {
     "aime25": ("aime",),
     "math500": ("math", "math-sympy"),
     "gpqa-diamond": ("choice",),
     "mmlu": ("choice",),
-}
-KINDS: dict[str, Kind] = {
-    "aime25": "integer",
-    "math500": "text",
-    "gpqa-diamond": "choice",
-    "mmlu": "choice",
 }
 OPTIONS = ["one", "two", "three", "four"]
 
@@ -130,11 +124,11 @@ def _recorded_choices() -> Iterator[Row]:
 
 
 def _corpora() -> Iterator[Row]:
-    for suite in SCORERS:
-        path = CORPUS / f"{suite}.toml"
-        for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]:
-            if not case.get("noise_kb"):
-                yield _row(f"corpus of {suite}", suite, case["name"], case)
+    for suite in SCORERS.keys() & {path.stem for path in files()}:
+        for line, row in rows(suite):
+            if not row.noise_kb:
+                case = {"target": row.gold, "reply": row.reply, "choices": row.choices or OPTIONS}
+                yield _row(f"corpus of {suite}", suite, f"line {line}, {row.why}", case)
 
 
 def _theirs(python: str, asked: Iterable[tuple[Row, str]]) -> list[float]:

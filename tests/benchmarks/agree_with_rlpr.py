@@ -2,9 +2,9 @@ r"""Compare RLPR's rules with OpenBMB's own scorer on the same replies, and list
 
     git clone https://github.com/OpenBMB/RLPR; git -C RLPR checkout 8490fca
     python -m venv theirs; theirs/bin/pip install pylatexenc sympy antlr4-python3-runtime==4.11
-    python tests/benchmarks/agree_with_rlpr.py RLPR theirs/bin/python
+    PYTHONPATH=.:tests python tests/benchmarks/agree_with_rlpr.py RLPR theirs/bin/python
 
-Replies: tests/corpus/rlpr.toml, and the 500 recorded replies to MATH-500 in PODIUM_DATA. Theirs is
+Replies: tests/corpus/rlpr.jsonl, and the 500 recorded replies to MATH-500 in PODIUM_DATA. Theirs is
 `compute_score` of verl/utils/reward_score/prime_math, in a process of its own: it runs `eval` on
 what a reply holds, so give it replies that you trust.
 """
@@ -13,19 +13,19 @@ import argparse
 import gzip
 import json
 import subprocess
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from battery import rows
+
 from harness.extract import last_box
 from harness.records import Question
 from suites.fetch import data_folder
 from suites.rlpr import RLPR
 
-CORPUS = Path(__file__).parent.parent / "corpus" / "rlpr.toml"
 RECORDED = "saturn_lighteval/math500_1model.jsonl.gz"
 THEIRS = """
 import json, sys
@@ -75,9 +75,9 @@ def main() -> None:
 
 def corpus() -> Iterator[Case]:
     """Yield the awkward replies."""
-    for case in tomllib.loads(CORPUS.read_text("utf-8"))["case"]:
-        if not case.get("noise_kb"):
-            yield Case(case["name"], case["target"], case["reply"], case["value"])
+    for line, row in rows("rlpr"):
+        if not row.noise_kb:
+            yield Case(f"line {line}, {row.why}", row.gold, row.reply, float(row.right))
 
 
 def recorded() -> Iterator[Case]:
