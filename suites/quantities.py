@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from harness.extract import without_markup
+from harness.statements import without_markup
 from suites.units import same_unit, spelled
 
 TOLERANCE = 1e-4

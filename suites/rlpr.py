@@ -17,10 +17,10 @@ from inspect_ai import Task, task
 from inspect_ai.solver import TaskState
 
 from harness.errors import UserError
-from harness.extract import parted
 from harness.judges import Case, JudgeError, judge_required, judged_by_model
 from harness.records import Grade, Question
 from harness.rows import read_rows
+from harness.statements import parted
 from harness.suite import Card, Split
 from harness.task import as_task, pick
 from suites.cards import card

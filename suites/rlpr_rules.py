@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from harness.extract import extract_choice, extract_texts, without_markup
+from harness.extract import extract_choice, extract_expressions
+from harness.statements import without_markup
 from suites.equality import contradicts_itself
 from suites.quantities import Quantity, alike, quantity
 
@@ -89,7 +90,7 @@ def stated(reply: str, kind: Kind = "text") -> tuple[str, ...]:
     Several where they stand together, none where there is no answer.
     """
     if kind != "choice":
-        return extract_texts(reply)
+        return extract_expressions(reply)
     found = extract_choice(reply, letters=LETTERS)
     return (found,) if found else ()
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from battery import rows
 
-from harness.extract import last_box
 from harness.records import Question
+from harness.statements import last_box
 from suites.fetch import data_folder
 from suites.rlpr import RLPR
 

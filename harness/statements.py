@@ -1,0 +1,393 @@
+r"""Where a reply states its answer: boxes, tags, labels, and what takes a statement back.
+
+Every rule is linear in the length of the reply. What a statement says is read in extract.py.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+TAIL = 4000
+"""Characters at the end of a reply in which labels and conclusions are looked for."""
+LONGEST = 400
+"""Characters of a value behind a label."""
+MOST_BOXES = 10
+"""Boxes that are looked at, from the end."""
+MOST_BETWEEN = 6
+"""Words, but for joining ones, between two sentences that stand together."""
+
+ANSWER_WORDS = ("answer",)
+CHOICE_WORDS = ("answer", "choice", "option", "best", " one")
+"""Words before a value, in small letters."""
+FOREIGN_WORDS = (
+    *("antwort", "r\u00e9ponse", "respuesta", "risposta", "resposta", "antwoord", "l\u00f6sung"),
+    *("jawaban", "jibu", "cevap", "\u043e\u0442\u0432\u0435\u0442"),  # to Russian
+    *("\u0627\u0644\u0625\u062c\u0627\u0628\u0629", "\u0627\u0644\u062c\u0648\u0627\u0628"),
+    *("\u0627\u0644\u0627\u062c\u0627\u0628\u0629",),  # Arabic, without its hamza
+    *("\u0909\u0924\u094d\u0924\u0930", "\u0989\u09a4\u09cd\u09a4\u09b0"),  # Hindi, Bengali
+    *("\u7b54\u6848", "\u6545\u9009", "\u7b54\u3048", "\u6b63\u89e3", "\u56de\u7b54"),
+    *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
+)
+"""The same in the languages into which MMLU was translated, German to Korean."""
+OR = (
+    r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294|\u0623\u0648"
+    r"|\u092f\u093e)"
+)
+SENTENCE_END = re.compile(r"[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
+MATHS = re.compile(
+    r"\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]",
+    re.S,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A place in a reply that gives an answer."""
+
+    form: Literal["box", "tag", "line", "sentence"]
+    start: int
+    end: int
+    text: str
+    """What it gives, as it is written."""
+    more: str = ""
+    """What follows a box in its sentence; the rest of the line of a label."""
+    value: int = 0
+    """Where the value behind a label begins."""
+
+
+_IS = (
+    r"(?:is|are|was|equals|(?:must|should|would|will|has\s+to|have\s+to)\s+(?:(?!not\b)\w+\s+)?be"
+    r"|ist|lautet|est|es|\u00e8|\u00e9|adalah|ni)(?![\w'\u2019])"
+)
+_OF = (
+    r"(?:\s+(?:to|for|of|here|choice|option|letter|among|from|that|which|in|with)\b"
+    r"[^.:?!\n]{0,80}?)?"
+)
+_ADVERB = (
+    r"(?:thus|therefore|then|indeed|simply|clearly|still|hence|likely|probably|obviously|just|now"
+    r"|exactly|precisely|consequently|accordingly|actually|donc|also|daher|portanto|quindi"
+    r"|equal\s+to|given\s+by)\b[\s,:*_]*|,\s[\w ]{1,30},\s*|not\s+[^,.;\n]{1,20}?,?\s+but\s+"
+)
+_AFTER = re.compile(
+    rf"s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{{0,8}}"
+    rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
+    rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*",
+    re.I | re.M,
+)
+"""What parts a label from its value; at the end of a line the value is on the next one."""
+_AFTER_FOREIGN = re.compile(
+    r"[\s*_\"'`:\uff1a]{0,6}(?:(?!(?:nicht|pas|no|non|n\u00e3o|\u043d\u0435|bukan|si|\u4e0d)\b)"
+    r"[^\s.:?!*(\[]{1,12}\s+){0,4}?[\s*_\"'`:\uff1a(\[$]{0,6}"
+    r"(?=[A-P](?![^\W_])|[A-P](?=[^\x00-\x7f]))",
+    re.I,
+)
+"""The same where few words of another language stand between a label and a letter."""
+_ALONE = re.compile(
+    r"[\W_]*(?:(?:so|thus|therefore|hence|finally),?\s+)?(?:(?:the|my|your|la|die|der|el|a|o)\s+)?"
+    r"(?:(?:final|correct|best|right|\u6700\u7ec8|\u6b63\u786e)\s*)?",
+    re.I,
+)
+"""What may stand before a label on an answer line."""
+_BEFORE_VALUE = re.compile(r"(?:[\s>#]|\.{2,}|\u2026)*")
+_TRAILING = re.compile(
+    r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
+    r"[\s,;]*)*$",
+    re.I,
+)
+"""What stands before the second label of a sentence."""
+_TAG = re.compile(r"<((?:final[_ -]?)?answer)>(.{0,2000}?)</\1>", re.S | re.I)
+_SHOWS_FORMAT = re.compile(
+    r"[\W_]*(?:(?:and|your|the|final|answer|here|value|letter|number|goes)[\W_]*)*", re.I
+)
+"""What tags hold that only show how they are used."""
+_OR_BOXED = re.compile(r"[\d}$)\w]\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
+
+
+def statements(said: str, words: Sequence[str]) -> list[Statement]:
+    """Return the last boxes of a text and the tags and labels near its end, in order."""
+    base = max(0, len(said) - TAIL)
+    return in_order(said, [*_boxes(said), *_tags(said, base), *_labelled(said, base, words)])
+
+
+def in_order(said: str, found: list[Statement]) -> list[Statement]:
+    """Return statements by their place; of two, one inside the other, the inner says it better.
+
+    Of two labels in one sentence ("the answer is 3 and the answer is 4") each has its own value.
+    """
+    kept: list[Statement] = []
+    for one in sorted(found, key=lambda each: -each.start):
+        inner = kept[-1] if kept and kept[-1].start < one.end else None
+        if inner is None or inner.start == one.start:
+            kept.append(one)
+        elif one.form == "box" and inner.value:
+            kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
+        elif (
+            one.value and inner.value and (own := _TRAILING.sub("", said[one.value : inner.start]))
+        ):
+            kept.append(replace(one, end=inner.start, text=own, more=own))
+    return kept[::-1]
+
+
+def _boxes(said: str) -> Iterator[Statement]:
+    """Yield the last boxes, the last one first; empty ones quote the instruction."""
+    end = len(said)
+    for _ in range(MOST_BOXES):
+        box = _box_before(said, end)
+        if box is None:
+            return
+        content, end, stop = box
+        more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
+        hedged = _OR_BOXED.search(said[max(0, end - 40) : end])
+        yield Statement("box", end, stop, content or "", "or" if hedged else more)
+
+
+def _tags(said: str, base: int) -> Iterator[Statement]:
+    for tag in _TAG.finditer(said, base) if "</" in said[base:] else ():
+        content = (
+            tag[2][tag[2].rfind("<answer>") + len("<answer>") :] if "<answer>" in tag[2] else tag[2]
+        )
+        if not _SHOWS_FORMAT.fullmatch(content):
+            start = tag.end() - len(content) - len(tag[1]) - 4
+            yield Statement("tag", start, tag.end(), content.strip())
+
+
+def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]:
+    """Yield "Answer: C" and "the answer is 70" near the end."""
+    tail = said[base:]
+    lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
+    places = [(at, len(word), _AFTER) for word in words for at in _places(lower, word)]
+    small = lower if tail.isascii() else "".join(map(_small, tail))
+    for word in FOREIGN_WORDS:
+        places += [(at, len(word), _AFTER_FOREIGN) for at in _places(small, word)]
+    for at, length, after in places:
+        if at and lower[at - 1].isalpha() and lower[at].isalpha():
+            continue
+        label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
+        one = _valued(said, base + at, base + label.end()) if label else None
+        if one and said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
+            yield one
+
+
+def _small(char: str) -> str:
+    return char.lower() if len(char.lower()) == 1 else char
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
+def _valued(said: str, at: int, start: int) -> Statement:
+    """Return the statement whose label stands at `at` and whose value begins behind `start`."""
+    before = said[said.rfind("\n", 0, at) + 1 : at]
+    while (blank := _BEFORE_VALUE.match(said, start)) and blank.end() > start:
+        start = blank.end()
+    maths = MATHS.match(said, start)
+    stop = maths.end() if maths else start
+    end = SENTENCE_END.search(said, stop, stop + LONGEST)
+    last = end.start() if end else min(len(said), stop + LONGEST)
+    line = said[start : stop + LONGEST].partition("\n")[0] if not maths else said[start:last]
+    form = "line" if _ALONE.fullmatch(before) else "sentence"
+    return Statement(form, at, last, said[start:last].strip(), line.strip(), start)
+
+
+# --- what is said against a statement -----------------------------------------------------------
+
+_SENTENCE = re.compile(
+    r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|\b(?:so|thus|therefore|hence)\b)", re.I
+)
+_CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
+_SUPPOSED = re.compile(
+    r"(?<!even )\b(?:if|suppose|assum(?:e|ing)|unless|had|according\s+to\s+(?:an?|some|my|one))\b",
+    re.I,
+)
+_NOT_SAID = re.compile(
+    r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
+    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
+    r"|\b(?:some|many|most|people|others|they)\s+(?:say|argue|believe)\b|\bno\s+way\b"
+    r"|n['\u2019]t\b",
+    re.I,
+)
+"""Before a statement in its clause: it is denied, only possible, or somebody else's."""
+_WRONG = (
+    r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
+    r"|mistaken|impossible|not\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid))"
+    r"|(?:isn|wasn)['\u2019]t\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid)"
+    r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true))\b"
+)
+_NOT_BOXED = re.compile(
+    r"(?:\b(?:not|never|instead\s+of|rather\s+than|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
+    rf"|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
+    re.I,
+)
+_DENIES = re.compile(
+    rf"^[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
+    rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
+    r"|\bI\s+(?:could\s+not|cannot|can['\u2019]t|couldn['\u2019]t)\s+(?:show|prove|verify|confirm)\b"
+    r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
+    r"|incorrect[oe]|falso|errad[oa]|errat[oa]|sbagliat[oa]|err\u00f3neo)\b"
+    r"|(?:\u8fd9|\u4e0a\u9762|\u7b54\u6848)[^\u3002\n]{0,8}(?:\u9519|\u4e0d\u5bf9|\u4e0d\u6b63\u786e)",
+    re.I,
+)
+"""Behind a statement in its sentence, or in the next one: it is wrong."""
+_OR_ELSE = re.compile(r"[\W_]*(?:alternatively|(?:or\s+)?(?:maybe|perhaps|possibly))\b", re.I)
+_TAKES_BACK = re.compile(
+    r"\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
+    r"|\bscratch\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
+    r"|\b(?:disregard|ignore)\s+(?:that|this|my|the\s+(?:above|(?:\w+\s+)?(?:answer|result)))\b"
+    r"|\bI\s+(?:have\s+|must\s+have\s+|just\s+)?(?:made|see|found|spot\w*|notic\w*)\s+(?:an?|my|the)"
+    r"\s+(?:\w+\s+)?(?:mistake|error|slip)\b|\bI\s+(?:was|am)\s+(?:wrong|mistaken)\b"
+    r"|\bI\s+(?:have\s+)?(?:retract|withdraw|withdrew|misread|miscounted|miscalculated)\b"
+    r"|\bI\s+take\s+(?:that|it|this)\s+back\b"
+    r"|\bboth\s+(?:are|seem|could\s+be)\s+(?:acceptable|possible|plausible)\b"
+    r"|\blet\s+me\s+(?:re-?(?!port|mind|cap|mark|peat|state|iter|phrase|write|view|mem)\w+"
+    r"|think\s+again|check\s+again|try\s+again|start\s+over)\b"
+    rf"|\b(?:my|the|that)\s+(?:(?:above|previous|final|last|first)\s+)?(?:answer|result)"
+    rf"(?:\s+above)?\s+{_WRONG}",
+    re.I,
+)
+_CONFIRMS = re.compile(
+    r"\b(?:yes|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands|matches"
+    r"|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705",
+    re.I,
+)
+_DECIDES = re.compile(
+    r"\b(?:wait|actually|no|not|but|however|instead|rather|mistake|error|wrong|incorrect|forgot"
+    r"|correct(?:ed|ing|ion)|check\w*|re-?(?:consider|check|examin|evaluat|calculat|read|do)\w*"
+    r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|meant|myself)\b",
+    re.I,
+)
+"""Between two statements: the second one replaces the first."""
+_WORDS = re.compile(r"[^\W\d_]{2,}")
+_JOINING = re.compile(
+    r"or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps|possibly"
+    r"|alternatively|else|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed",
+    re.I,
+)
+
+
+def denied(said: str, one: Statement) -> bool:
+    """Return whether a statement is a condition, a denial or hearsay, or called wrong at once."""
+    if _DENIES.search(one.text if one.value else one.more):
+        return True
+    before = said[max(0, one.start - 200) : one.start]
+    before = before[before.rfind("\n") + 1 :]
+    if one.form in ("box", "tag"):
+        return bool(_NOT_BOXED.search(before))
+    return doubted(_SENTENCE.sub("", before, count=1))
+
+
+def doubted(before: str) -> bool:
+    """Return whether the words before a statement in its sentence suppose, deny or quote it."""
+    return bool(_SUPPOSED.search(before) or _NOT_SAID.search(_CLAUSE.sub("", before, count=1)))
+
+
+def stand_together(said: str, one: Statement, after: Statement) -> bool:
+    """Return whether nothing between two statements says that the second one replaces the first.
+
+    An answer line outranks a box right before it, and "the answer is" what was only called correct.
+    """
+    between = said[one.end : after.start]
+    outranked = after.value and not one.value and (after.form == "line" or one.form == "sentence")
+    if outranked or len(between) > LONGEST or _TAKES_BACK.search(between):
+        return False
+    words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]
+    most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
+    return len(words) <= most and not _DECIDES.search(said, one.value or one.end, after.start)
+
+
+def taken_back(said: str, last: Statement) -> bool:
+    """Return whether what follows the last statement takes it back and does not confirm it."""
+    behind = said[last.end : last.end + TAIL]
+    following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
+    if _DENIES.search(following[:200]) or _OR_ELSE.match(following):
+        return True
+    ends = [found.end() for found in _TAKES_BACK.finditer(behind)]
+    return bool(ends) and not _CONFIRMS.search(behind, ends[-1])
+
+
+# --- what is left of a reply --------------------------------------------------------------------
+
+_TURN_ENDS = re.compile(
+    r"<\|(?:im_end|eot_id|endoftext|end|eom_id)\|>|<end_of_turn>|</s>\s*$|<\uff5c[^>]{1,30}\uff5c>"
+)
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s*")
+_BARE = re.compile(r"[^\s$}]*")
+_BRACE = re.compile(r"\\.|[{}]")
+_FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
+_DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
+_SPACING = re.compile(
+    r"\\(?:[;: ]|(?:q?quad|displaystyle|left|right|bf|rm|it|[lL]arge|LARGE|[hH]uge)(?![a-zA-Z]))"
+)
+_HTML = re.compile(r"</?(?:b|i|u|em|strong|code|p|span|br)\s*/?>", re.I)
+_DIGITS_APART = re.compile(r"(?<=\d)\\,(?=\d)")
+_MATHS_SIGN = re.compile(r"\\[()\[\]]")
+_STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
+
+
+def parted(reply: str) -> tuple[str, str, bool]:
+    """Return what was thought, what was said after it, and whether that is thinking cut off."""
+    ended = _TURN_ENDS.search(reply) if "<" in reply else None
+    if ended and reply[: ended.start()].strip():
+        reply = reply[: ended.start()]
+    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
+    thinking, said = reply[: max(closed, 0)], reply
+    if closed >= 0:
+        said = reply[closed:].partition(">")[2]
+    return thinking, said, "<think>" in said or "<thinking>" in said
+
+
+def last_box(said: str) -> tuple[str | None, int] | None:
+    r"""Return the content of the last box (None when it was cut off) and its end; None: no box.
+
+    Empty boxes are skipped: they quote the instruction ("put your answer within \boxed{}").
+    """
+    found = _box_before(said, len(said))
+    return (found[0], found[2]) if found else None
+
+
+def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
+    """Return content, start and end of the last box that begins before `end`."""
+    while (end := said.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
+        start = said.rfind("\\", max(0, end - len("\\frame")), end)
+        box = _BOX.match(said, start) if start >= 0 else None
+        if box:
+            content, stop = _braced(said, box.end())
+            if content is None or content.strip():
+                return content, start, stop
+    return None
+
+
+def _braced(said: str, at: int) -> tuple[str | None, int]:
+    """Return what the balanced braces at `at` enclose, and where that ends."""
+    if at < len(said) and said[at] != "{":
+        bare = _BARE.match(said, at)
+        return (bare.group(), bare.end()) if bare else (None, at)
+    depth = 0
+    for brace in _BRACE.finditer(said, at):
+        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
+        if depth == 0 and brace.group() == "}":
+            return said[at + 1 : brace.start()], brace.end()
+    return None, len(said)
+
+
+def without_markup(text: str) -> str:
+    """Take away markup that does not change a number: fonts, maths signs, degrees, thin spaces."""
+    plain = " ".join(text.split()).replace("{,}", ",").replace("\u2212", "-")
+    plain = _without_latex(plain) if "\\" in plain or "\u00b0" in plain else plain
+    plain = _HTML.sub("", plain) if "<" in plain else plain
+    plain = plain.replace("~", " ").replace("$", "").replace("`", "").replace("__", "")
+    return (_STARS.sub("", plain) if "*" in plain else plain).strip()
+
+
+def _without_latex(text: str) -> str:
+    plain = _DIGITS_APART.sub(",", text).replace("\\!", "").replace("\\,", " ")
+    if "circ" in plain or "\u00b0" in plain or "degree" in plain:
+        plain = _DEGREES.sub("", plain)
+    plain = _SPACING.sub(" ", plain)
+    for _ in range(4 if "{" in plain else 0):
+        plain = _FONT.sub(r"\1", plain)
+    return _MATHS_SIGN.sub("", plain)
