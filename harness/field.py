@@ -249,6 +249,21 @@ def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalo
             )
 
 
+def refuse_moved_suites(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
+    """Raise UserError for a directory with a suite whose grader is another one now, asked or not.
+
+    Inspect takes its tasks for new ones: all its questions would be asked, and paid, again.
+    """
+    for name, version in (stored.suite_versions if stored else {}).items():
+        now = catalogue.suites[name].version if name in catalogue.suites else version
+        if version != now:
+            raise UserError(
+                f"{log_dir} holds another experiment: its version of {name} is {version!r}, not "
+                f"{now!r}; grade it again (podium regrade --all {log_dir}), or name another "
+                "--log-dir."
+            )
+
+
 def matched_with(match: str | None, systems: Sequence[str]) -> str | None:
     """Return the system among those of a run whose cost controls are matched with."""
     if match:

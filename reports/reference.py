@@ -79,7 +79,8 @@ def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
             if first != value:
                 raise UserError(
                     f"Suite {facts.suite!r} is there with {what} {first} and {value} "
-                    f"({sitting.logs[0]}): report the directories apart, or regrade the older one."
+                    f"({sitting.logs[0]}): report the directories apart, or give the older one to "
+                    "podium regrade --all."
                 )
 
 
