@@ -254,7 +254,9 @@ def refuse_moved_suites(stored: Experiment | None, log_dir: Path, catalogue: Cat
 
     Inspect takes its tasks for new ones: all its questions would be asked, and paid, again.
     """
-    for name, version in (stored.suite_versions if stored else {}).items():
+    if stored is None:
+        return
+    for name, version in stored.suite_versions.items():
         now = catalogue.suites[name].version if name in catalogue.suites else version
         if version != now:
             raise UserError(
