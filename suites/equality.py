@@ -146,19 +146,24 @@ def _places(text: str) -> int:
 _COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
 _CUP = re.compile(r"\\cup(?![A-Za-z])")
 _ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
-_MATRIX = re.compile(r"\\begin\{([pbB]?matrix)\}(.*)\\end\{\1\}", re.S)
+_MATRIX = re.compile(r"\\begin\{([pbB]?matrix|cases)\}(.*)\\end\{\1\}", re.S)
 _RELATION = re.compile(
     r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
     r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
 )
 _ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
+_ABOUT = re.compile(r"\\approx(?![A-Za-z])")
+_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}")
 _PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
 _GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
 _NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
 _NAMED = re.compile(_NAME)
 _NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
 _LABEL = re.compile(
-    "\u00ab[^\u00ab\u00bb]*(?:answers?|is|are|=)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]", re.I
+    "\u00ab(?![^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or|maybe))"
+    "[^\u00ab\u00bb]*(?:answers?|is|are|point|=|:)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]"
+    r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
+    re.I,
 )
 _ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
 _THOUSANDS = re.compile(
@@ -220,6 +225,8 @@ def _bracketed(text: str, name: str, depth: int) -> Shape | None:
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     if matrix := _MATRIX.fullmatch(text):
+        if matrix[1] == "cases":
+            return Shape("list", text, _parts(split(matrix[2], _ROW), depth), name)
         rows = [split(row, _CELL) for row in split(matrix[2], _ROW) if row]
         cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
         return Shape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
@@ -239,6 +246,13 @@ _ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
 
 def _related(text: str, depth: int) -> Shape:
     """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
+    about = split(text, _ABOUT)
+    if len(about) == 2 and not _NAMED.fullmatch(about[0]):
+        exact = rational(about[0])
+        false = exact is not None and not rounds_to(exact, about[1])
+        return Shape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
+    if builder := _BUILDER.fullmatch(text):
+        text = builder[1]
     made = [_interval(part) for part in split(text, re.compile("\u00abor\u00bb"))]
     names = {one[0] for one in made if one}
     if len(names) != 1 or None in made or len(made) > 2:
@@ -344,21 +358,23 @@ def _agree(target: str, answer: str, ask: Ask) -> bool:
 
 
 def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
+    said = _only(said, gold)
     if said.kind == "nothing" or _other_name(gold, said):
         return False
     if gold.kind in ONE:
-        return _same_one(gold, _only(said, gold.value.unit), ask)
+        return _same_one(gold, said, ask)
     if said.kind in ONE:
         region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
         return bool(region) and ask(gold.text, said.text)
+    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
+    if either and _distinct(said.parts):  # y is none of the values of x
+        return False
     if gold.kind in ("list", "\\{\\}"):
         return _same_list(gold, said, ask)
-    if not _kinds_agree(gold, said):
-        return False
     if gold.kind == "union":
-        return _matched(gold.parts, said.parts, ask)
+        return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
     parts = _by_name(said.parts) if said.kind == "list" else said.parts
-    return _in_order(gold.parts, parts, ask)
+    return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
 
 
 ONE = ("value", "equation", "relation")
@@ -370,11 +386,13 @@ def _other_name(gold: Shape, said: Shape) -> bool:
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
-def _only(said: Shape, unit: str) -> Shape:
+def _only(said: Shape, gold: Shape) -> Shape:
     """Return the one element of a set, or of a length in two units the one in the key's unit."""
     if said.kind == "converted":
+        unit = gold.value.unit
         return next((part for part in said.parts if part.value.unit == unit), said.parts[0])
-    return said.parts[0] if said.kind == "\\{\\}" and len(said.parts) == 1 else said
+    alone = said.kind == "\\{\\}" != gold.kind and len(said.parts) == 1
+    return said.parts[0] if alone else said
 
 
 def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
@@ -382,8 +400,6 @@ def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
     if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
         return _in_order(gold.parts, said.parts, ask)
     if said.kind not in ("list", "\\{\\}"):
-        return False
-    if _distinct(said.parts) and "\u00abor\u00bb" in said.text:  # y is none of the values of x
         return False
     if _distinct(said.parts) and not _distinct(gold.parts):
         return _in_order(gold.parts, _by_name(said.parts), ask)
@@ -462,6 +478,8 @@ def _same_one(gold: Shape, said: Shape, ask: Ask) -> bool:
         return _same_equation(gold.text, said.text, ask)
     if said.kind == "equation" and gold.name:
         return bool(re.search("[A-Za-z]", gold.value.value)) and ask(gold.text, said.text)
+    if said.kind == "equation" and said.value.value == "0":
+        return False
     equal = same_value(gold.value, said.value)
     return ask(gold.value.value, said.value.value) if equal is None else equal
 
@@ -531,7 +549,15 @@ def _cannot_be(gold: str, said: str) -> bool:
         factors = len(_SUM.findall(gold)), len(_SUM.findall(said))
         if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
             return True
-    return not re.search(r"[0-9A-Za-z]", said)
+    return not re.search(r"[0-9A-Za-z]", said) or bool(_variables(said) - _variables(gold) - {"e", "i"})
+
+
+def _variables(text: str) -> set[str]:
+    """Return the letters of an expression; math-verify takes r for R."""
+    return set(_VARIABLE.sub("", text))
+
+
+_VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
 
 
 def _same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:
@@ -557,7 +583,7 @@ _STATED_CHOICE = re.compile(
     re.I | re.S,
 )
 _ANOTHER = re.compile(
-    r"\s*(?:[,;/&|]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
+    r"\s*(?:[,;/&|?]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
     r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
     r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
     re.I | re.S,
