@@ -12,21 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from math import gcd
 from typing import Literal
 
 from suites.equality_process import math_verify_all
 from suites.latex import spelled, split
-from suites.quantities import computed, no_finite_decimal, rational, rounds_to
+from suites.quantities import LONGEST, decimal_places, differing, rational, rounds_to, same_number
 from suites.units import Measured, contradict, measured
 
 Look = Literal["exact", "math-verify"]
 
-LONGEST = 3000
-"""Characters of an answer that are looked at; a longer one equals nothing."""
-PLACES = 6
-"""Decimal places to which math-verify compares decimals with what is not one."""
 SHORT = 40
 MOST_PAIRS = 64
 """Pairs of values about which math-verify is asked for one answer."""
@@ -42,6 +37,9 @@ class Equality:
     """True where math-verify came to no end on them: not equal, and said so."""
 
 
+NOTHING = Measured("")
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What an answer is made of."""
@@ -53,7 +51,7 @@ class Shape:
     parts: tuple["Shape", ...] = ()
     name: str = ""
     """What it is said to be the value of: `x` of `x=5`."""
-    value: Measured = Measured("")
+    value: Measured = NOTHING
 
 
 Pair = tuple[str, str, int]
@@ -77,7 +75,7 @@ def compare(target: str, answer: str) -> Equality:
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
     if (gold := rational(target)) is not None and (number := rational(plain)) is not None:
-        equal = _same_number(Measured(target), Measured(answer), (gold, number))
+        equal = same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
     asked = list[Pair]()
     if not _agree(target, answer, lambda gold, said: _noted(asked, gold, said)):
@@ -116,29 +114,16 @@ def _noted(asked: list[Pair], gold: str, said: str) -> bool:
 
 def _pair(gold: str, said: str) -> Pair:
     """Return what math-verify is asked; it takes the t of `49t+1` for a unit and leaves it out."""
-    free = [
-        letter for letter in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if letter not in gold + said
+    free = (one for one in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if one not in gold + said)
+    names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
+    renamed = [
+        _RENAMED.sub(lambda found: names.get(found[0], found[0]), text) for text in (gold, said)
     ]
-    names = dict(zip(_LIKE_UNITS, free, strict=False))
-    texts = (
-        _LETTER.sub(lambda found: names.get(found[0], found[0]), text.replace(";", ",")).replace(
-            "\u00abdeg\u00bb", "^\\circ "
-        )
-        for text in (gold, said)
-    )
-    return next(texts), next(texts), _places(gold)
+    return renamed[0], renamed[1], decimal_places(gold)
 
 
 _LIKE_UNITS = "cdghlmost"
-_LETTER = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS}]")
-
-
-def _places(text: str) -> int:
-    """Return more decimal places for a small target, so that its digits are compared at all."""
-    number, places = rational(text), PLACES
-    while number and abs(number) < 1 and places < 40:
-        number, places = number * 10, places + 1
-    return places
+_RENAMED = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS};]")
 
 
 # --- the shape of an answer -------------------------------------------------------------------
@@ -224,7 +209,8 @@ def _bracketed(text: str, name: str, depth: int) -> Shape | None:
     """
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
-    if matrix := _MATRIX.fullmatch(text):
+    matrix = _MATRIX.fullmatch(text)
+    if matrix and "\\begin" not in matrix[2]:
         if matrix[1] == "cases":
             return Shape("list", text, _parts(split(matrix[2], _ROW), depth), name)
         rows = [split(row, _CELL) for row in split(matrix[2], _ROW) if row]
@@ -294,7 +280,7 @@ def _equated(text: str, name: str, depth: int) -> Shape:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
             return Shape("ratio", text, _parts(parts, depth))
         return Shape("value", text, name=name, value=measured(text))
-    if not all(sides) or _contradict(sides):
+    if not all(sides) or differing(sides):
         return Shape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
@@ -325,26 +311,6 @@ def _rank(name: str) -> tuple[int, str]:
     return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
-def contradicts_itself(answer: str) -> bool:
-    r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
-
-    math-verify takes the last side, whatever the others are. A number with a unit or a percent sign
-    is not plain, and a decimal may be another side rounded.
-
-    >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
-    [True, False, False, False]
-    """
-    return "=" in answer and len(answer) <= LONGEST and _contradict(spelled(answer).split("="))
-
-
-def _contradict(sides: Sequence[str]) -> bool:
-    numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
-    return any(
-        one != other and not rounds_to(one, text) and not rounds_to(other, before)
-        for (one, before), (other, text) in pairwise(numbers)
-    )
-
-
 # --- whether two shapes agree -----------------------------------------------------------------
 
 
@@ -354,13 +320,15 @@ def _agree(target: str, answer: str, ask: Ask) -> bool:
     if letter:
         return choice(spelled(answer)) == letter
     said = shaped(answer, gold.kind == "list")
-    return said.text == gold.text or _same(gold, said, ask)
+    return _same(gold, said, ask)
 
 
 def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
     said = _only(said, gold)
     if said.kind == "nothing" or _other_name(gold, said):
         return False
+    if gold.text == said.text != "":
+        return True
     if gold.kind in ONE:
         return _same_one(gold, said, ask)
     if said.kind in ONE:
@@ -470,8 +438,6 @@ _ARTICLE = re.compile(r"(?:an?|the) ")
 def _same_one(gold: Shape, said: Shape, ask: Ask) -> bool:
     if said.kind not in ONE:
         return False
-    if gold.text == said.text:
-        return True
     if "relation" in (gold.kind, said.kind):
         return gold.kind == said.kind and ask(gold.text, said.text)
     if gold.kind == "equation":
@@ -509,10 +475,12 @@ def same_value(gold: Measured, said: Measured) -> bool | None:
     if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
         return False
     one, other = gold.value, said.value
+    if (one, gold.scale, gold.percent) == (other, said.scale, said.percent):
+        return True
     if not _BASED.fullmatch(one):
         other = other.removesuffix("_{10}")
     if (number := rational(one)) is not None and (read := rational(other)) is not None:
-        return _same_number(gold, said, (number * gold.scale, read * said.scale))
+        return same_number(gold, said, (number * gold.scale, read * said.scale))
     if gold.scale != said.scale:
         return False
     return _same_text(one, other)
@@ -549,7 +517,9 @@ def _cannot_be(gold: str, said: str) -> bool:
         factors = len(_SUM.findall(gold)), len(_SUM.findall(said))
         if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
             return True
-    return not re.search(r"[0-9A-Za-z]", said) or bool(_variables(said) - _variables(gold) - {"e", "i"})
+    return not re.search(r"[0-9A-Za-z]", said) or bool(
+        _variables(said) - _variables(gold) - {"e", "i"}
+    )
 
 
 def _variables(text: str) -> set[str]:
@@ -558,22 +528,6 @@ def _variables(text: str) -> set[str]:
 
 
 _VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
-
-
-def _same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:
-    """Return whether two numbers are equal, or one is the other rounded to six places or more.
-
-    Only what has no finite decimal may be rounded; math-verify would take 0.0000671 for 0.0000672.
-    """
-    one, other = values
-    if gold.percent != said.percent:
-        number, percent = (other, one) if gold.percent else (one, other)
-        return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
-    _, point, decimals = said.value.partition(".")
-    if one == other or not no_finite_decimal(one):
-        return one == other
-    long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
-    return long and round(one, len(decimals)) == other
 
 
 _CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")

@@ -210,7 +210,9 @@ def _braced(text: str) -> str:
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
 
 
-_BASES = "two three four five six seven eight nine ten eleven twelve".split()
+_BASES: tuple[str, ...] = tuple(
+    "two three four five six seven eight nine ten eleven twelve".split()
+)
 _ROW_SPACE = re.compile(r"(\\\\\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 

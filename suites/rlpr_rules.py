@@ -18,9 +18,9 @@ from functools import lru_cache
 from typing import Literal
 
 from harness.reply_text import TAIL, answer_line, last_box, parted, without_markup
-from suites.equality import choice, contradicts_itself
+from suites.equality import choice
 from suites.latex import spelled
-from suites.quantities import alike, quantity
+from suites.quantities import alike, contradicts_itself, quantity
 
 Kind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
