@@ -213,7 +213,7 @@ def _braced(text: str) -> str:
 _BASES: tuple[str, ...] = tuple(
     "two three four five six seven eight nine ten eleven twelve".split()
 )
-_ROW_SPACE = re.compile(r"(\\\\\\\\)\[[^\]]{0,9}\]")
+_ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 
 
