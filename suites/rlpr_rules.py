@@ -17,11 +17,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
+<<<<<<< HEAD
 from harness.extract import extract_choice, extract_expressions
 from harness.statements import without_markup
 from suites.equality import choice, contradicts_itself
+=======
+from harness.reply_text import TAIL, answer_line, last_box, parted, without_markup
+from suites.equality import choice
+>>>>>>> h/equality
 from suites.latex import spelled
-from suites.quantities import alike, quantity
+from suites.quantities import alike, contradicts_itself, quantity
 
 Kind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
