@@ -17,14 +17,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
-<<<<<<< HEAD
 from harness.extract import extract_choice, extract_expressions
 from harness.statements import without_markup
-from suites.equality import choice, contradicts_itself
-=======
-from harness.reply_text import TAIL, answer_line, last_box, parted, without_markup
 from suites.equality import choice
->>>>>>> h/equality
 from suites.latex import spelled
 from suites.quantities import alike, contradicts_itself, quantity
 
