@@ -75,12 +75,18 @@ def _fractions(rng: Random) -> GuessingRound:
     return _plain(*forms, *(f"-{form}" for form in forms))
 
 
-def _pairs(rng: Random) -> GuessingRound:
-    """Two numbers as a list of solutions, and as the four intervals; parts are the ends."""
+def _intervals(rng: Random) -> GuessingRound:
+    """The four intervals of two numbers; parts are the ends."""
     one, two = sorted(rng.sample(range(-9, 10), 2))
     both = f"{one},{two}"
-    keys = (both, f"({both})", f"[{both}]", f"({both}]", f"[{both})")
-    return GuessingRound(keys, (str(one), str(two)))
+    return GuessingRound((f"({both})", f"[{both}]", f"({both}]", f"[{both})"), (str(one), str(two)))
+
+
+def _solutions(rng: Random) -> GuessingRound:
+    """Two numbers as a list, and the intervals that a bare list cannot be meant for."""
+    one, two = sorted(rng.sample(range(-9, 10), 2))
+    both = f"{one},{two}"
+    return GuessingRound((both, f"[{both}]", f"({both}]", f"[{both})"), (str(one), str(two)))
 
 
 def _points(rng: Random) -> GuessingRound:
@@ -140,7 +146,8 @@ FAMILIES: Mapping[str, Mapping[str, Family]] = {
         "integers": _small,
         "scaled": _scaled,
         "fractions": _fractions,
-        "lists and intervals": _pairs,
+        "intervals": _intervals,
+        "lists and intervals": _solutions,
         "points": _points,
         "lists": _lists,
         "roots": _roots,
