@@ -4,7 +4,7 @@ A family draws its keys anew each round. They differ so that no careful examiner
 reply right for two of them: a reply that passes for two is paid for a hedge.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -139,6 +139,14 @@ def _decimals(rng: Random) -> GuessingRound:
     return _plain(*(f"{n / 100:.2f}" for n in rng.sample(range(101, 9999), 4)))
 
 
+HEDGED: Mapping[str, Sequence[str]] = {
+    "aime25": ("integers",),
+    "gpqa-diamond": ("letters", "letters with options"),
+    "math500": ("integers", "fractions", "letters", "words"),
+    "rlpr": ("letters", "words", "integers", "yes or no"),
+}
+"""By suite, the families in which a key is a single value, so that two of them conflict."""
+
 FAMILIES: Mapping[str, Mapping[str, Family]] = {
     "aime25": {"integers": _integers, "neighbours": _neighbours, "sums": _sums},
     "gpqa-diamond": {"letters": _letters, "letters with options": _options},
@@ -164,3 +172,15 @@ FAMILIES: Mapping[str, Mapping[str, Family]] = {
     },
 }
 """By suite, what its keys look like."""
+
+ALGEBRA = frozenset(("intervals", "lists and intervals", "points", "lists", "roots", "polynomials"))
+"""Families whose keys go to math-verify for most replies, some 30 ms each."""
+SHARE = 0.1
+"""Of other families' replies, for those."""
+
+
+def budget(suite: str, replies: int, families: Sequence[str] = ()) -> dict[str, int]:
+    """Return how many of a suite's replies each family of keys gets."""
+    named = families or [*FAMILIES[suite]]
+    weights = {name: SHARE if name in ALGEBRA else 1.0 for name in named}
+    return {name: int(replies * weight / sum(weights.values())) for name, weight in weights.items()}
