@@ -128,9 +128,7 @@ def slow(piece: str) -> Iterator[tuple[str, str, str, float]]:
 def graded(suite: str, question: Question, reply: str) -> float:
     """Return the seconds of CPU that a grade takes here."""
     options = {"choices": ["7", "8", "42 m", "None of these"]}
-    asked = Question(
-        question.id, question.text, question.kind, question.target, "", options
-    )
+    asked = Question(question.id, question.text, question.kind, question.target, "", options)
     started = time.process_time()
     grade = SUITES[suite].grade(asked, reply)
     seconds = time.process_time() - started

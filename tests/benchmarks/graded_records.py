@@ -164,7 +164,9 @@ def of_routerarena(name: str, row: Mapping[str, Any], said: Mapping[str, Any]) -
     if said["metric"] != "mcq_accuracy" or len(choices) == 4:
         yield record
     if said["metric"] != "exact_match":
-        yield Record(**asdict(record) | {"set": of_set.split(",")[0] + ", by rlpr", "suite": "rlpr"})
+        yield Record(
+            **asdict(record) | {"set": of_set.split(",")[0] + ", by rlpr", "suite": "rlpr"}
+        )
 
 
 def in_letters(gold: str, choices: Sequence[str]) -> str:
@@ -229,7 +231,10 @@ Judged = tuple[Record, Verdict]
 
 def print_table(title: str, judged: Sequence[Judged]) -> None:
     """Print how often the grades are those on record, by set."""
-    print(f"\n{title}\n| set | replies | as recorded | right for us only | right there only | ", end="")
+    print(
+        f"\n{title}\n| set | replies | as recorded | right for us only | right there only | ",
+        end="",
+    )
     print("nothing found | seconds | replies/s |\n|---|---|---|---|---|---|---|---|")
     for name, group in groupby(judged, key=lambda one: one[0].set):
         rows = list(group)
@@ -282,7 +287,9 @@ def print_changes(
     print_table("graders of the other", [(r, v) for r, v in zip(every, old, strict=True) if v])
     both = [(r, a, b) for r, a, b in zip(every, new, old, strict=True) if a and b]
     changed = [(r, a, b) for r, a, b in both if a.right != b.right]
-    print(f"\nverdicts changed: {len(changed)} of {len(both)} (ours is this checkout, then the other)")
+    print(
+        f"\nverdicts changed: {len(changed)} of {len(both)} (ours is this checkout, then the other)"
+    )
     for one in changed:
         print_reply(*one)
 
