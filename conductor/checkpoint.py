@@ -8,6 +8,7 @@ Not here: the weights (embedded/weights.py).
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,8 @@ from harness.records import Question
 from harness.rewards.exams import Bare, asked_digest, whole_text
 
 FILE = "podium.json"
+MANIFEST = "manifest.json"
+"""Of a training: in its folder, and in the log of what is released."""
 RELEASED = Path(__file__).parent / "released"
 """Checkpoints that ship with podium, a folder each."""
 TRAINED = "trained"
@@ -49,6 +52,8 @@ class About:
     """Whose questions taught it."""
     data: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> its data revision."""
+    graders: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Suite -> the version of its grader, which rewarded it; empty in older files (`rewarded`)."""
     split: str = "train"
     taught: tuple[str, ...] = ()
     """Digests of the questions (`taught_digests`), so that one that an exam asks is known."""
@@ -92,7 +97,19 @@ class About:
         return tuple(workers) == self.workers and same_cards
 
 
+@dataclass(frozen=True, slots=True)
+class _Taught:
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Training:
+    data: Mapping[str, _Taught]
+
+
 _ABOUT = TypeAdapter(About)
+_MANIFEST = TypeAdapter(_Training)
+"""What is read here of a training's manifest (training/folder.py)."""
 
 
 def write_about(about: About, folder: Path) -> About:
@@ -128,6 +145,27 @@ def read_about(folder: Path) -> About:
         if digest != about.weights_sha256:
             raise UserError(f"{weights} is not the file that {FILE} describes: restore it.")
     return about
+
+
+def rewarded(folder: Path) -> Mapping[str, str] | None:
+    """Return the version of each suite's grader that rewarded a checkpoint.
+
+    Of one that says none itself, the manifest of its training does, where that lies in the released
+    log or above the folder. Empty where no grader did; None where nobody wrote it down.
+    """
+    about = read_about(folder)
+    if about.role == "study" or not about.steps:
+        return {}
+    return about.graders or _in_manifest(folder, about)
+
+
+def _in_manifest(folder: Path, about: About) -> Mapping[str, str] | None:
+    for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
+        with suppress(OSError, ValueError):  # none there, or one of something else
+            said = _MANIFEST.validate_json(read_limited(path, SETTINGS)).data
+            if set(said) == set(about.suites):
+                return {name: one.version for name, one in said.items()}
+    return None
 
 
 def identity(folder: Path) -> str:

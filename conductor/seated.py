@@ -25,6 +25,7 @@ from conductor.checkpoint import (
     kept_digest,
     read_about,
     released,
+    rewarded,
 )
 from conductor.form import Form
 from conductor.policy import conductor_system
@@ -288,6 +289,11 @@ def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     return None
 
 
+def graders(checkpoint: str) -> Mapping[str, str] | None:
+    """Return the version of each suite's grader that rewarded a checkpoint; None where unknown."""
+    return rewarded(folder_of(checkpoint))
+
+
 SERVED = Manifest(
     name=f"{CONDUCTOR}-served",
     solver="conductor/conductor_served",
@@ -302,6 +308,7 @@ SERVED = Manifest(
     unfit=lambda k, suite, digests: taught(k, suite, digests),
     misplaced=lambda k, spec: misplaced(k, spec),
     remarks=lambda k, spec: remarks(k, spec),
+    rewarded=lambda k: graders(k),
 )
 
 
@@ -343,6 +350,7 @@ def _manifest(name: str, checkpoint: str) -> Manifest:
         unfit=lambda k, suite, digests: taught(k or checkpoint, suite, digests),
         misplaced=lambda k, spec: misplaced(k or checkpoint, spec),
         remarks=lambda k, spec: remarks(k or checkpoint, spec),
+        rewarded=_chosen(checkpoint, graders),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",

@@ -21,6 +21,7 @@ from harness.field import (
     GROUPS,
     default_systems,
     refuse_forgotten,
+    refuse_moved_suites,
     refuse_unmatched,
     spelled_singles,
     unready,
@@ -129,6 +130,7 @@ class RequestReader:
         named = chosen_suites(self.request, self.catalogue)
         stored = read_experiment(request.log_dir)
         refuse_forgotten(stored, request.log_dir, self.catalogue)
+        refuse_moved_suites(stored, request.log_dir, self.catalogue)
         ways = prompts(request, stored, named)
         catalogue = replace(self.catalogue, suites=InPrompts(self.catalogue.suites, ways))
         suites = chosen_suites(self.request, catalogue)

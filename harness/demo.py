@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.compose import Catalogue, Request, manifest_key
 from harness.errors import UserError, WorkerError
-from harness.field import chosen_systems, refusal
+from harness.field import chosen_systems, moved_graders, refusal
 from harness.job import Controls
 from harness.pool_file import read_pool
 from harness.run import run
@@ -47,6 +47,8 @@ def demo(
         limit=questions,
         selection_limit=SELECTION,
     )
+    for line in moved_graders(practice.systems, catalogue):
+        say(line)
     recorded = Request(suites=("aime25",), systems=(), pool=RECORDED, log_dir=out / "aime25")
     _run(practice, catalogue, controls)
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.boxes import inspected
 from harness.compose import Catalogue, Request, manifest_key, split_k
 from harness.errors import UserError
+from harness.field import moved_graders
 from harness.job import Controls
 from harness.plural import counted
 from harness.pool_file import PoolSpec, read_pool
@@ -84,9 +85,10 @@ def _facts(made: Preparation) -> Iterator[str]:
 
 
 def _notes(made: Preparation) -> Iterator[str]:
-    """Yield who of a group is left out, and what systems say of themselves on this pool."""
+    """Yield who of a group is left out, whose graders have moved, and what systems say here."""
     asked = made.asked
     yield from (f"left out: {line}" for line in asked.left_out)
+    yield from moved_graders(asked.systems, asked.catalogue)
     for name in asked.systems:
         remarks = asked.catalogue.systems[manifest_key(name)].remarks
         if remarks is not None:

@@ -180,6 +180,8 @@ def _decided(
         if after and not stand_together(said, one, after):
             break
         if isinstance(value, _Unclear):
+            if after and after.value and one.value:  # a later answer line decides
+                break
             return UNCLEAR
         last, after = last or one, one
         values.append(value)
@@ -289,6 +291,9 @@ _REMARK = re.compile(
 )
 
 
+_QUOTED = re.compile(r"[\"\u201c]([^\"\u201c\u201d]{1,60})[\"\u201d](?!\s*:)")
+
+
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
     if one.form == "box":
         if not one.text or _GOES_ON.match(one.more):
@@ -296,13 +301,14 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
         unit = _UNIT_BEHIND.match(one.more)
         return (f"{one.text.strip()} {unit[1]}" if unit else one.text.strip(),)
     value = one.text if one.form == "tag" else _value(one.text)
-    return (value,) if value else None
+    return (value,) if value and not value.startswith("that ") else None
 
 
 def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
     plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,!").strip(" *_`")
-    plain = plain.removesuffix('"}')
+    quoted = _QUOTED.match(text.strip(" *_`"))
+    plain = quoted[1] if quoted else plain.removesuffix('"}')
     maths = MATHS.fullmatch(plain)
     if maths:
         plain = next(group for group in maths.groups() if group is not None).strip()
@@ -322,8 +328,8 @@ _CHANGES = re.compile(
     re.I,
 )
 _PERCENT = re.compile(r"[\s$]*\\?%")
-_DESCRIBES = re.compile(r"(?:an?|the|some)\s+[a-z]+", re.I)
-"""What the answer is like: "an integer between 0 and 999"."""
+_NUMBERED = re.compile(r"[\W_]*(?:[^\W\d]+[\W_]+){0,2}\d")
+"""A value that begins with a number, and not what an answer is like: "an integer from 0 to 9"."""
 _NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
 _WHOLE = re.compile(rf"{_NUMBER}\.?")
 _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
@@ -347,8 +353,7 @@ def _integer_of(one: Statement) -> int | _Unclear | None:
         found = None if goes_on else _whole_integer(one.text)
         return UNCLEAR if found is None else found
     found = _stated_integer(one.text)
-    numbers = re.search(r"\d", one.text) and not _DESCRIBES.match(one.text)
-    return UNCLEAR if found is None and numbers else found
+    return UNCLEAR if found is None and _NUMBERED.match(one.text) else found
 
 
 def _concluded_integer(tail: str) -> int | None:
@@ -407,9 +412,8 @@ _READ = (
     r"(?:I(?:['\u2019](?:d|ll)|\s+would|\s+will)?\s+(?:go\s+with|choose|pick|select|say)\s+)?"
     r"(?:(?i:the\s+)?(?i:letter|option|choice|answer)\s+)?[(\[{]?(@)"
     # no second letter: `A or B`, `(A)(B)`, `A; B; C`
-    r"(?![)\]}]?\s*[,;(]?\s*(?:[,/&]|(?:#OR|and|but|maybe|perhaps|possibly|alternatively)\b[\s,]*){1,3}"
-    r"(?:(?:else|possibly|maybe|perhaps|even|also)\b[\s,]*)?"
-    r"(?:(?i:option|choice)\s+)?[(\[{]?[A-Z](?![\w'\u2019]))"
+    r"(?![)\]}]?\s*(?:[,;/&]\s*|\(\s*(?=or)|(?:#OR|and|but|as\s+well\s+as|maybe|perhaps|possibly"
+    r"|alternatively|else|even|also)\b[\s,]*){1,4}(?:(?i:option|choice)\s+)?[(\[{]?[A-Z](?![\w'\u2019]))"
     r"(?![)\]}]?\s*[.;:]?\s*[(\[{]?@\s*(?:[.;)\]}]|$))"
     # nor a word: `A function`
     r"(?=\s*$|[)\]}!](?!\s*=)|[.;:](?![A-Za-z]\b)|\s+\(|\s*</?[|a-z]|\s+[-\u2013\u2014]\s+(?!@\b)"
@@ -423,6 +427,11 @@ _SEVERAL = re.compile(
     r"|(?i:also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b)"
 )
 """Letters, but none that could be read: E, or A or B."""
+_LISTED = r"(?:[,;]|\band|\bor)\s+[(\[]@[)\]]|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
+_REASONS = re.compile(
+    r"\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b",
+    re.I,
+)
 _SAID_CORRECT = (
     r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
     r"(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
@@ -446,12 +455,12 @@ _CONCLUDED = (
     r"(?=option|choice|\())(?:(?i:option|choice|answer)\s+)?[(\[]?(@)[)\]]?[.!]?"
     r"|(?i:(?:so\s+|thus\s+|hence\s+|therefore,?\s+)?only\s+(?:option|choice))\s+[(\[]?(@)[)\]]?\s+[a-z][^?]*"
 )
+_PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
+"""A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
 _SYMBOLS = re.compile(r"(?:\s*[^\w\s)\]}.\x00-\x7f])+$")
 """A tick or a smile behind a letter."""
-_INVISIBLE = dict.fromkeys(
-    map(ord, "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
-)
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 """Spaces, joiners and marks of direction without width."""
 
 
@@ -471,10 +480,16 @@ class _Choices:
     def statements(self, said: str, words: Sequence[str]) -> list[Statement]:
         """Return what statements.py finds, and where a letter is said to be correct."""
         found, base = statements(said, CHOICE_WORDS), max(0, len(said) - TAIL)
-        if not _CORRECT.search(said, base):
-            return found
-        correct = _of_letters(_SAID_CORRECT, self.letters).finditer(said, base)
-        others = [Statement("sentence", one.start(), one.end(), one[1]) for one in correct]
+        correct = _of_letters(_SAID_CORRECT, self.letters)
+        lines = {
+            (said.rfind("\n", 0, at.start()) + 1, said.find("\n", at.end()))
+            for at in _CORRECT.finditer(said, base)
+        }
+        others = [
+            Statement("sentence", one.start(), one.end(), one[1])
+            for start, end in lines
+            for one in correct.finditer(said, max(start, base), end if end >= 0 else len(said))
+        ]
         return in_order(said, [*found, *others]) if others else found
 
     def read(self, one: Statement) -> str | _Unclear | None:
@@ -483,6 +498,8 @@ class _Choices:
             return UNCLEAR
         texts = [one.more, one.text] if one.form == "line" else [one.text]
         found = self.letter(texts[0])
+        if found and self.lists(texts[0]):
+            return UNCLEAR
         if found is None or (found is UNCLEAR and self.choices):
             options = [letter_of_option(text, self.choices) for text in texts]
             found = next(filter(None, options), found)
@@ -499,6 +516,10 @@ class _Choices:
             return choice[1]
         return UNCLEAR if _SEVERAL.match(plain) else None
 
+    def lists(self, text: str) -> bool:
+        """Return whether a text gives several options, each a letter of its own."""
+        return bool(_of_letters(_LISTED, self.letters).search(text)) and not _REASONS.search(text)
+
     def concluded(self, tail: str) -> str | None:
         """Read a reply that is a letter, or whose last or first line alone is an option."""
         lines = [without_markup(line[:LONGEST]) for line in _last_lines(tail)]
@@ -508,13 +529,18 @@ class _Choices:
             return only[1].upper()
         named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]
         letters = {found[1] for found in named if found}
+        if any(map(self.lists, lines[-1:])):
+            return None
         if named[-1] and not (len(lines) > 1 and named[-2]):
             return named[-1][1]
-        if named[0] and len(letters) == 1:
-            return named[0][1]
+        if len(letters) == 1 and (named[0] or (lines[-2:-1] and named[-2])):
+            return letters.pop()
         sentence = _sentences(lines)[0]
         ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentence)
-        return (ended[1] or ended[2]) if ended and not doubted(sentence) else None
+        if ended and not doubted(sentence):
+            return ended[1] or ended[2]
+        ended = {one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines))}
+        return ended.pop() if len(ended) == 1 else None
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
@@ -538,7 +564,7 @@ def _as_option(text: str) -> str:
 
 def _folded(text: str) -> str:
     """Fold full-width letters and take away marks of direction; ASCII needs neither."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
+    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 # --- programs -----------------------------------------------------------------------------------

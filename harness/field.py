@@ -4,7 +4,7 @@ Everything here is known before the first call. Not here: what a system's argume
 (harness/entries.py), and what there is to learn from (harness/learning/teaching.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -27,7 +27,7 @@ from harness.preflight import problems
 from harness.prices import Book
 from harness.recordings import prompts_recorded
 from harness.seating import seated
-from harness.suite import PubliclyTested, Suite
+from harness.suite import PubliclyTested, Suite, moved
 from harness.system import Group, Manifest
 
 ALL = "all"
@@ -194,6 +194,27 @@ def missing_extra(manifest: Manifest) -> str | None:
     return f"{manifest.name} needs {lacked[0]}: pip install '.[{manifest.extra}]'."
 
 
+def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
+    """Return a sentence for the systems that other graders have rewarded than there are now.
+
+    Those that learnt from the same graders share one; UserError where a checkpoint is not there.
+    """
+    said: dict[str, list[str]] = {}
+    for name in systems:
+        rewarded = catalogue.systems[manifest_key(name)].rewarded
+        if rewarded and (what := _moved(rewarded(split_k(name)[1]), catalogue)):
+            said.setdefault(what, []).append(name)
+    return [f"{', '.join(names)} learnt from graders {what}." for what, names in said.items()]
+
+
+def _moved(rewarded: Mapping[str, str] | None, catalogue: Catalogue) -> str:
+    if rewarded is None:
+        return "whose versions nobody wrote down"
+    now = {name: catalogue.suites[name].version for name in rewarded if name in catalogue.suites}
+    what = moved(rewarded, now)
+    return what and f"that have moved since: {what}"
+
+
 def refuse_unready(
     spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
 ) -> None:
@@ -225,6 +246,23 @@ def refuse_forgotten(stored: Experiment | None, log_dir: Path, catalogue: Catalo
             raise UserError(
                 f"{log_dir} has rows of {row.system!r}, a system that this version does not know: "
                 "go on with the version that began it, or name another --log-dir."
+            )
+
+
+def refuse_moved_suites(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
+    """Raise UserError for a directory with a suite whose grader is another one now, asked or not.
+
+    Inspect takes its tasks for new ones: all its questions would be asked, and paid, again.
+    """
+    if stored is None:
+        return
+    for name, version in stored.suite_versions.items():
+        now = catalogue.suites[name].version if name in catalogue.suites else version
+        if version != now:
+            raise UserError(
+                f"{log_dir} holds another experiment: its version of {name} is {version!r}, not "
+                f"{now!r}; grade it again (podium regrade --all {log_dir}), or name another "
+                "--log-dir."
             )
 
 

@@ -27,7 +27,7 @@ from harness.logs import RunFacts, newest_logs, read_log, run_facts
 from harness.private import keep_files_private, refuse_redacted
 from harness.records import PODIUM, Question
 from harness.solver import question_from
-from harness.suite import Judged, Suite, at_epoch, with_prompt
+from harness.suite import Judged, Suite, at_epoch, moved, with_prompt
 from harness.task import as_score, unscored
 
 
@@ -133,6 +133,15 @@ def may_lack_scores(path: Path) -> bool:
     header = read_eval_log(str(path), header_only=True)
     scores = header.results.scores if header.results else []
     return not scores or any(score.unscored_samples for score in scores)
+
+
+def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
+    """Name the graders of a directory's logs that have another version now."""
+    logs = ((path, read_eval_log(str(path), header_only=True)) for path in newest_logs([log_dir]))
+    found = (facts for path, log in logs if (facts := run_facts(log, path)))
+    then = {(one.suite, one.suite_version) for one in found if one.suite in suites}
+    said = (moved({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then))
+    return ", ".join(filter(None, said))
 
 
 def _with_grader(
@@ -242,7 +251,7 @@ def _not_remade(
         return f"this podium lacks suite {facts.suite!r}"
     suite, stored = suites[facts.suite], log.eval.task_version
     if stored != suite.version:
-        return f"version {stored} of {suite.name} graded it, and this podium has {suite.version}"
+        return f"version {stored} of {suite.name} graded it, now {suite.version} (regrade --all)"
     return "it needs a box (--box)" if suite.needs_box and box is None else ""
 
 

@@ -89,7 +89,7 @@ _ALONE = re.compile(
     re.I,
 )
 """What may stand before a label on an answer line."""
-_BEFORE_VALUE = re.compile(r"(?:[\s>#]|\.{2,}|\u2026)*")
+_BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s|\.{2,}|\u2026)*")
 _TRAILING = re.compile(
     r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
     r"[\s,;]*)*$",
@@ -101,7 +101,7 @@ _SHOWS_FORMAT = re.compile(
     r"[\W_]*(?:(?:and|your|the|final|answer|here|value|letter|number|goes)[\W_]*)*", re.I
 )
 """What tags hold that only show how they are used."""
-_OR_BOXED = re.compile(r"[\d}$)\w]\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
+_OR_BOXED = re.compile(r"[\d}$)]\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
 def statements(said: str, words: Sequence[str]) -> list[Statement]:
@@ -157,8 +157,8 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
     tail = said[base:]
     lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
     places = [(at, len(word), _AFTER) for word in words for at in _places(lower, word)]
-    small = lower if tail.isascii() else "".join(map(_small, tail))
-    for word in FOREIGN_WORDS:
+    small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
+    for word in (word for word in FOREIGN_WORDS if word in small):
         places += [(at, len(word), _AFTER_FOREIGN) for at in _places(small, word)]
     for at, length, after in places:
         if at and lower[at - 1].isalpha() and lower[at].isalpha():
@@ -167,10 +167,6 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
         one = _valued(said, base + at, base + label.end()) if label else None
         if one and said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
             yield one
-
-
-def _small(char: str) -> str:
-    return char.lower() if len(char.lower()) == 1 else char
 
 
 def _places(text: str, word: str) -> Iterator[int]:
@@ -223,6 +219,12 @@ _NOT_BOXED = re.compile(
     rf"|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
     re.I,
 )
+_ABOUT = re.compile(
+    r"\b(?:behind|for|of|to|about|get|reach|explain\w*|check\w*|verify)\s+(?:this|the|my|our|that)\s+"
+    r"(?:\w+\s+)?$",
+    re.I,
+)
+"""Before a label that speaks about an answer: "the reasoning behind this answer:"."""
 _DENIES = re.compile(
     rf"^[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
     rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
@@ -237,7 +239,8 @@ _OR_ELSE = re.compile(r"[\W_]*(?:alternatively|(?:or\s+)?(?:maybe|perhaps|possib
 _TAKES_BACK = re.compile(
     r"\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
     r"|\bscratch\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
-    r"|\b(?:disregard|ignore)\s+(?:that|this|my|the\s+(?:above|(?:\w+\s+)?(?:answer|result)))\b"
+    r"|\b(?:disregard|ignore)\s+(?:(?:that|this)\s*(?=[.,;!\n]|$|answer\b|result\b)"
+    r"|my\b|the\s+(?:above|(?:\w+\s+)?(?:answer|result))\b)"
     r"|\bI\s+(?:have\s+|must\s+have\s+|just\s+)?(?:made|see|found|spot\w*|notic\w*)\s+(?:an?|my|the)"
     r"\s+(?:\w+\s+)?(?:mistake|error|slip)\b|\bI\s+(?:was|am)\s+(?:wrong|mistaken)\b"
     r"|\bI\s+(?:have\s+)?(?:retract|withdraw|withdrew|misread|miscounted|miscalculated)\b"
@@ -262,6 +265,8 @@ _DECIDES = re.compile(
 )
 """Between two statements: the second one replaces the first."""
 _WORDS = re.compile(r"[^\W\d_]{2,}")
+MOST_WORDS = 3
+"""Words of a value; what is longer is a sentence."""
 _JOINING = re.compile(
     r"or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps|possibly"
     r"|alternatively|else|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed",
@@ -273,10 +278,14 @@ def denied(said: str, one: Statement) -> bool:
     """Return whether a statement is a condition, a denial or hearsay, or called wrong at once."""
     if _DENIES.search(one.text if one.value else one.more):
         return True
+    if one.value and "would" in said[one.start : one.value] and " if " in one.text:
+        return True
     before = said[max(0, one.start - 200) : one.start]
     before = before[before.rfind("\n") + 1 :]
     if one.form in ("box", "tag"):
         return bool(_NOT_BOXED.search(before))
+    if _ABOUT.search(before):
+        return True
     return doubted(_SENTENCE.sub("", before, count=1))
 
 
@@ -288,10 +297,14 @@ def doubted(before: str) -> bool:
 def stand_together(said: str, one: Statement, after: Statement) -> bool:
     """Return whether nothing between two statements says that the second one replaces the first.
 
-    An answer line outranks a box right before it, and "the answer is" what was only called correct.
+    An answer line outranks a box right before it, "the answer is" what was only called correct, and
+    a box the sentence that leads to it.
     """
     between = said[one.end : after.start]
-    outranked = after.value and not one.value and (after.form == "line" or one.form == "sentence")
+    if after.value:
+        outranked = not one.value and (after.form == "line" or one.form == "sentence")
+    else:
+        outranked = one.value and len(_WORDS.findall(one.text)) > MOST_WORDS
     if outranked or len(between) > LONGEST or _TAKES_BACK.search(between):
         return False
     words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]

@@ -112,6 +112,16 @@ class Suite(Protocol[BoxT]):
         ...
 
 
+def moved(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Name the graders that have another version now; empty where none has.
+
+    >>> moved({"aime25": "2-A", "mbpp": "1-A", "old": "1-A"}, {"aime25": "3-A", "mbpp": "1-A"})
+    'aime25 2-A (now 3-A), old 1-A (now gone)'
+    """
+    gone = ((name, old, now.get(name, "gone")) for name, old in then.items())
+    return ", ".join(f"{name} {old} (now {new})" for name, old, new in gone if old != new)
+
+
 @runtime_checkable
 class NeedsPackages(Protocol):
     """A suite that some boxes cannot serve: a right program would fail there for its imports."""

@@ -58,6 +58,8 @@ Misplaced = Callable[[str, PoolSpec], str | None]
 """(the same, pool) -> why it can do nothing with this pool's workers, else None."""
 Remarks = Callable[[str, PoolSpec], Sequence[str]]
 """(the same, pool) -> what is odd, or good to know before a run, a sentence each."""
+Rewarded = Callable[[str], Mapping[str, str] | None]
+"""The same -> suite -> version of the grader that rewarded it; None where nobody wrote it down."""
 
 Learn = Callable[[Matrix, int], Learned]
 """(single workers on the train split, seed) -> what a system has learnt from them."""
@@ -96,6 +98,8 @@ class Manifest:
     misplaced: Misplaced | None = None
     remarks: Remarks | None = None
     """What `podium doctor` says of it on a pool that it is not refused on."""
+    rewarded: Rewarded | None = None
+    """Where graders have trained it: a run says which of them have moved since."""
     extra: str = ""
     """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
     modules: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from harness.records import CONDUCTOR
 from harness.sittings import Sitting, read_sittings
 from reports.intervals import Difference, accuracy, accuracy_interval, adjusted, difference
 from reports.learning_curve import read_run
+from reports.reference import refuse_mixed_versions
 
 ALL = "all"
 """The suites together, every question alike."""
@@ -101,7 +102,11 @@ class AblationRow:
 
 
 def ablation_rows(variants: Sequence[Variant], reference: str) -> list[AblationRow]:
-    """Return a row per variant and suite, `all` first; one row for a variant without logs."""
+    """Return a row per variant and suite, `all` first; one row for a variant without logs.
+
+    UserError where two versions of a grader evaluated them.
+    """
+    refuse_mixed_versions([sitting for one in variants for sitting in one.sittings])
     found = {one.name: _by_suite(one) for one in variants}
     rows = [_rows(one, found[one.name]) for one in variants]
     flat = [row for each in rows for row in each]

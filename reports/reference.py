@@ -70,7 +70,8 @@ def _age(sitting: Sitting) -> tuple[str, str]:
 
 def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
     """Raise UserError when an exam is there in two versions: its rows are no comparison."""
-    for what in ("suite_version", "data_revision"):
+    ways = {"suite_version": ", or give the older one to podium regrade --all", "data_revision": ""}
+    for what, way in ways.items():
         found: dict[tuple[str, str], str] = {}
         for sitting in sittings:
             facts = sitting.facts
@@ -79,7 +80,7 @@ def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
             if first != value:
                 raise UserError(
                     f"Suite {facts.suite!r} is there with {what} {first} and {value} "
-                    f"({sitting.logs[0]}): report the directories apart, or regrade the older one."
+                    f"({sitting.logs[0]}): report the directories apart{way}."
                 )
 
 

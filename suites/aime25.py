@@ -47,7 +47,7 @@ class Aime25:
 
     data: str | Path | None = None
     name: str = "aime25"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2025-02"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True

@@ -1,24 +1,25 @@
-r"""Decide whether two mathematical answers are equal: as text, as numbers, then by math-verify.
+r"""Decide whether two mathematical answers are equal: their shape first, then each value.
 
-A first look needs no algebra and decides most answers: the normalised texts are the same, or both
-are plain numbers. What is left goes to math-verify in another process (equality_process.py), unless
-it cannot be equal: a list for a single value, a number in another base. Units, degrees, dollar and
-percent signs make no difference, as in every grader of MATH. Finding the answer in a reply is
-harness/extract.py.
+An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation or a
+relation, and only the key's own shape can equal the key. Values are compared as text and as
+numbers; math-verify (equality_process.py) is asked about what is left, one value at a time, and
+never about words: it takes an interval for a tuple, a set for a list and a multiple for an
+equation. Spelling is latex.py, units are units.py, numbers quantities.py.
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from math import gcd
 from typing import Literal
 
-from suites.behind_numbers import behind
-from suites.equality_process import math_verify_says
-from suites.intervals import as_intervals
-from suites.rationals import no_finite_decimal, rational, rounds_to
-from suites.units import same_unit
+from suites.equality_process import math_verify_all
+from suites.latex import spelled, split
+from suites.quantities import computed, no_finite_decimal, rational, rounds_to
+from suites.units import Measured, contradict, measured
 
 Look = Literal["exact", "math-verify"]
 
@@ -26,30 +27,9 @@ LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""
 PLACES = 6
 """Decimal places to which math-verify compares decimals with what is not one."""
-
-_FRACTION = re.compile(r"\\[dtc]frac(?![a-z])")
-_PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
-_SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
-_SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
-_THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\,)\s*(?=\d{3}(?!\d))")
-_LAYOUT = re.compile(
-    r"\\(?:left|right|displaystyle|bigl?|bigr?|Bigl?|Bigr?|limits)(?![A-Za-z])\.?|\\[!,;: ]|~"
-    r"|\\q?quad(?![A-Za-z])|\\[()\[\]]|\\?\$"
-)
-_DEGREES = re.compile(r"\^\s*\{?\s*(?:\\circ|\\degree)\s*\}?|\\degree|\u00b0")
-_FONT = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:bf|rm|it|sf|tt)|mbox|bm)\s*\{([^{}]*)\}"
-)
-_NAMED = re.compile(r"[A-Za-z](?:_\{?\w+\}?)?(?:\([a-z]\))?(?:=|\\in(?![a-z]))")
-_ORDINAL = re.compile(
-    r"(?<=\d)\s*\^?\s*\{?\s*(?:\\(?:text|mathrm|textrm)\s*\{)?(?:st|nd|rd|th)\}{0,2}$"
-)
-_GAP = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_BASE = re.compile(r"_\{?(\d{1,2})\}?$")
-_LIST = re.compile(r",|;|\\pm|\\mp|(?<![A-Za-z])(?:and|or)(?![A-Za-z])")
-
-_INTEGER = re.compile(r"-?\d{1,40}")
+SHORT = 40
+MOST_PAIRS = 64
+"""Pairs of values about which math-verify is asked for one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,125 +42,273 @@ class Equality:
     """True where math-verify came to no end on them: not equal, and said so."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an answer is made of."""
+
+    kind: str
+    """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
+    `ratio`, `nothing`, `2x1` for a matrix, or the brackets of a tuple, an interval or a set."""
+    text: str
+    parts: tuple["Shape", ...] = ()
+    name: str = ""
+    """What it is said to be the value of: `x` of `x=5`."""
+    value: Measured = Measured("")
+
+
+Pair = tuple[str, str, int]
+Ask = Callable[[str, str], bool]
+"""What math-verify says of two texts, the key first."""
+
+
 def compare(target: str, answer: str) -> Equality:
     r"""Return whether an answer, as LaTeX or text, equals the target.
 
     EqualityError when the process that compares cannot be started.
 
-    >>> compare(r"\frac{1}{2}", "0.5").equal, compare("10,080", r"x = 10{,}080 \text{ cm}").look
-    (True, 'exact')
+    >>> compare(r"\frac{1}{2}", "0.5").equal, compare("(2,4)", "[2,4]").equal
+    (True, False)
     """
     if not answer.strip() or len(answer) > LONGEST:
         return Equality(False, "exact")
-    target, answer = as_intervals(target, answer)
-    first = first_look(target, answer)
-    if first is not None:
-        return Equality(first, "exact")
-    said = math_verify_says(
-        _ascii_digits(target), _ascii_digits(_undollared(answer)), _places(target)
-    )
-    return Equality(said is True, "math-verify", gave_up=said is None)
+    if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
+        return Equality(int(target) == int(answer), "exact")
+    if target.strip() == answer.strip():
+        return Equality(True, "exact")
+    plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
+    if (gold := rational(target)) is not None and (number := rational(plain)) is not None:
+        equal = _same_number(Measured(target), Measured(answer), (gold, number))
+        return Equality(equal, "exact")
+    asked = list[Pair]()
+    if not _agree(target, answer, lambda gold, said: _noted(asked, gold, said)):
+        return Equality(False, "exact")
+    if not asked:
+        return Equality(True, "exact")
+    pairs = tuple(dict.fromkeys(asked))
+    said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
+    if said is None:
+        return Equality(False, "math-verify", gave_up=True)
+    verdicts = dict(zip(pairs, said, strict=True))
+    equal = _agree(target, answer, lambda gold, said: verdicts[_pair(gold, said)])
+    return Equality(equal, "math-verify")
 
 
-def is_list(answer: str) -> bool:
-    r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
-    return bool(_LIST.search(plain(answer)))
+_INTEGER = re.compile(r"-?\d{1,40}")
 
 
 def first_look(target: str, answer: str) -> bool | None:
     """Return what can be said without algebra: equal, certainly not equal, or None."""
-    if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
-        return int(target) == int(answer)
-    gold, said = plain(target), plain(answer)
-    units, words = (behind(target).unit, behind(answer).unit), behind(answer).words
-    if units[0] and units[1] and not same_unit(*units):
-        return False
-    if said == gold:
-        return True
-    if words or contradicts_itself(answer):
-        return False
-    short_gold, short_said = _unnamed(gold, said), _unnamed(said, gold)
-    if short_said == short_gold:
-        return True
-    numbers = rational(short_gold), rational(short_said)
-    if numbers[0] is not None and numbers[1] is not None:
-        return _same_number(numbers[0], numbers[1], short_said)
-    named = target.lstrip().startswith("\\text{") and gold.isalpha()  # a word or a choice
-    return False if named or _cannot_be(gold, said) else None
+    asked = list[Pair]()
+    equal = _agree(target, answer, lambda gold, said: _noted(asked, gold, said))
+    return None if asked and equal else equal
+
+
+def is_list(answer: str) -> bool:
+    r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
+    shape = shaped(answer)
+    return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
+
+
+def _noted(asked: list[Pair], gold: str, said: str) -> bool:
+    asked.append(_pair(gold, said))
+    return True
+
+
+def _pair(gold: str, said: str) -> Pair:
+    """Return what math-verify is asked; it takes the t of `49t+1` for a unit and leaves it out."""
+    free = [
+        letter for letter in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if letter not in gold + said
+    ]
+    names = dict(zip(_LIKE_UNITS, free, strict=False))
+    texts = (
+        _LETTER.sub(lambda found: names.get(found[0], found[0]), text.replace(";", ",")).replace(
+            "\u00abdeg\u00bb", "^\\circ "
+        )
+        for text in (gold, said)
+    )
+    return next(texts), next(texts), _places(gold)
+
+
+_LIKE_UNITS = "cdghlmost"
+_LETTER = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS}]")
+
+
+def _places(text: str) -> int:
+    """Return more decimal places for a small target, so that its digits are compared at all."""
+    number, places = rational(text), PLACES
+    while number and abs(number) < 1 and places < 40:
+        number, places = number * 10, places + 1
+    return places
+
+
+# --- the shape of an answer -------------------------------------------------------------------
+
+_COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
+_CUP = re.compile(r"\\cup(?![A-Za-z])")
+_ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
+_MATRIX = re.compile(r"\\begin\{([pbB]?matrix)\}(.*)\\end\{\1\}", re.S)
+_RELATION = re.compile(
+    r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
+    r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
+)
+_ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
+_PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
+_GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
+_NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
+_NAMED = re.compile(_NAME)
+_NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
+_LABEL = re.compile(
+    "\u00ab[^\u00ab\u00bb]*(?:answers?|is|are|=)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]", re.I
+)
+_ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
+_THOUSANDS = re.compile(
+    "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
+)
+_RATIO = re.compile(r"\d:\d")
+_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "\\langle": ("\\rangle",)}
 
 
 @lru_cache(maxsize=4096)
-def plain(text: str) -> str:
-    r"""Return an answer in the form in which equal answers are mostly the same text.
+def shaped(answer: str, listed: bool = False) -> Shape:
+    """Return the shape of an answer; `11,111` is a list only where one is wanted."""
+    text = spelled(answer)
+    label = _LABEL.match(text)
+    text = text[label.end() :] if label and label.end() < len(text) else text
+    if not listed and "," in text and _THOUSANDS.fullmatch(text.partition("=")[2] or text):
+        text = text.replace(",", "")
+    return _shape(text)
 
-    >>> plain(r"\left( 3, \dfrac\pi2 \right)"), plain(r"\text{(C)}"), plain("11,\\! 100")
-    ('(3,\\frac{\\pi}{2})', 'C', '11100')
+
+def _shape(text: str, depth: int = 0) -> Shape:
+    if depth > MOST_DEPTH:
+        return Shape("nothing", text)
+    element = _ELEMENT.match(text)
+    name, text = (element[1], text[element.end() :]) if element else ("", text)
+    if _RELATION.search(text):
+        return _related(text, depth)
+    for kind, separator in (("union", _CUP), ("list", _COMMA)):
+        parts = split(text, separator)
+        if len(parts) > 1:
+            return Shape(kind, text, _parts(parts, depth), name)
+    bracketed = _bracketed(text, name, depth)
+    if bracketed is None and len(both := _both_signs(text)) > 1:
+        return Shape("list", text, _parts(both, depth), name)
+    return bracketed or _equated(text, name, depth)
+
+
+MOST_DEPTH = 6
+
+
+def _parts(texts: Sequence[str], depth: int) -> tuple[Shape, ...]:
+    """Return the shapes of the parts that say something; `1, and 2` has two."""
+    every = [both for text in texts if text for both in _both_signs(text)]
+    return tuple(_shape(part, depth + 1) for part in every)
+
+
+def _both_signs(text: str) -> list[str]:
+    if "\\" not in text or len(_PM.findall(text)) != 1:
+        return [text]
+    first = "+-" if "\\pm" in text else "-+"
+    return [re.sub(r"^\+|(?<=[=(])\+", "", _PM.sub(sign, text)) for sign in first]
+
+
+def _bracketed(text: str, name: str, depth: int) -> Shape | None:
+    r"""Return a tuple, an interval, a set, a matrix or what parentheses alone enclose.
+
+    `]2,3[` is how some write `(2,3)`.
     """
-    plain = _FRACTION.sub(r"\\frac", _ascii_digits(text).strip())
-    tail = behind(plain)
-    plain = plain[: tail.start] if tail.start >= 0 else plain
-    plain = _THIN.sub("", plain).replace("\u2212", "-")
-    plain = _LAYOUT.sub(lambda found: " " if found.group() in _SPACES else "", plain)
-    plain = _DEGREES.sub("", plain.replace("\\%", "").replace("%", "")).strip()
-    plain = _ORDINAL.sub("", plain)
-    for _ in range(3):
-        plain = _FONT.sub(r"\1", plain)
-    plain = _SHORT_FRACTION.sub(
-        lambda found: rf"\frac{_braced(found[1])}{_braced(found[2])}", plain
-    )
-    plain = _GAP.sub("", _SHORT_ROOT.sub(r"\\sqrt{\1}", plain)).strip().rstrip(".")
-    if _THOUSANDS.fullmatch(plain):
-        plain = plain.replace(",", "")
-    return _word(plain)
+    if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
+        text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
+    if matrix := _MATRIX.fullmatch(text):
+        rows = [split(row, _CELL) for row in split(matrix[2], _ROW) if row]
+        cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
+        return Shape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
+    opens = next((sign for sign in _BRACKETS if text.startswith(sign)), "")
+    closes = next((sign for sign in _BRACKETS.get(opens, ()) if text.endswith(sign)), "")
+    if not closes or len(split(text, _ANY)) > 1:
+        return None
+    inside = text[len(opens) : len(text) - len(closes)]
+    parts = split(inside, _COMMA)
+    if len(parts) == 1 and opens + closes == "()":
+        return _shape(inside, depth + 1)
+    return Shape(opens + closes, text, _parts(parts, depth), name)
 
 
-_SPACES = ("\\ ", "~", "\\quad", "\\qquad", "\\;", "\\:", "\\,")
+_ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
 
 
-def _word(text: str) -> str:
-    """Return a word in small letters and a choice without its parentheses."""
-    if re.fullmatch(r"\([A-Z]\)", text):
-        return text[1]
-    return text.lower() if re.fullmatch(r"[A-Za-z]{2,}", text) else text
+def _related(text: str, depth: int) -> Shape:
+    """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
+    made = [_interval(part) for part in split(text, re.compile("\u00abor\u00bb"))]
+    names = {one[0] for one in made if one}
+    if len(names) != 1 or None in made or len(made) > 2:
+        return Shape("relation", text)
+    shape = _shape("\\cup".join(one[1] for one in made if one), depth + 1)
+    return Shape(shape.kind, shape.text, shape.parts, names.pop())
 
 
-def _braced(text: str) -> str:
-    return text if text.startswith("{") else f"{{{text}}}"
+def _interval(text: str) -> tuple[str, str] | None:
+    """Return the variable of one inequality, and its interval."""
+    pieces = [piece.strip() for piece in _ORDER.split(text)]
+    if len(pieces) == 3:
+        left, sign, right = pieces
+        pieces = [*pieces, sign, ""] if _NAMED.fullmatch(right) else ["", sign, *pieces]
+    if len(pieces) != 5 or not _NAMED.fullmatch(pieces[2]):
+        return None
+    low, one, name, other, high = pieces
+    if not _less(one):
+        low, one, other, high = high, other, one, low
+    if _less(pieces[1]) != _less(pieces[3]) or any(_UNKNOWN.search(end) for end in (low, high)):
+        return None
+    left = "[" if low and one in ("<=", ">=", "\\leq", "\\geq") else "("
+    right = "]" if high and other in ("<=", ">=", "\\leq", "\\geq") else ")"
+    return name, f"{left}{low or '-' + INFINITY};{high or INFINITY}{right}"
 
 
-def _ascii_digits(text: str) -> str:
-    """Return the text with the digits of other scripts, and full-width signs, as ASCII."""
-    if text.isascii():
-        return text
-    return "".join(
-        str(int(char))
-        if char.isdecimal()
-        else chr(ord(char) - 0xFEE0)
-        if "\uff01" <= char <= "\uff5e"
-        else char
-        for char in text
-    )
+INFINITY = "\\infty"
+_UNKNOWN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|[,;=\u00ab]")
 
 
-def _unnamed(text: str, other: str) -> str:
-    """Return `x=5` as `5` where the other side names nothing, and `70_{10}` as `70`."""
-    named = _NAMED.match(text)
-    bare = text[named.end() :] if named and not _NAMED.match(other) else text
-    return bare.removesuffix("_{10}").removesuffix("_10")
+def _less(sign: str) -> bool:
+    return sign.startswith(("<", "\\leq"))
 
 
-def _same_number(gold: Fraction, said: Fraction, text: str) -> bool:
-    """Return whether two numbers are equal, or one is the other rounded to six places or more.
+def _equated(text: str, name: str, depth: int) -> Shape:
+    """Return a value, with its name where it has one, or an equation."""
+    sides = split(text, _EQUALS)
+    if len(sides) == 1:
+        if _RATIO.search(text) and len(parts := text.split(":")) > 1:
+            return Shape("ratio", text, _parts(parts, depth))
+        return Shape("value", text, name=name, value=measured(text))
+    if not all(sides) or _contradict(sides):
+        return Shape("nothing", text)
+    if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
+        return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
+    every = [measured(side) for side in sides]
+    if len({side.unit for side in every}) == len(sides) and all(side.unit for side in every):
+        return Shape("converted", text, _parts(sides, depth))
+    named = [side for side in sides if _NAMED.fullmatch(side) or side.startswith("\u00ab")]
+    values = [side for side in sides if side not in named] or sides[-1:]
+    inner = _shape(values[-1], depth + 1)
+    kind = "equation" if inner.kind == "value" and not named else inner.kind
+    return Shape(kind, text, inner.parts, (named or [name])[0], measured(values[-1]))
 
-    Only what has no finite decimal may be rounded; math-verify would take 0.0000671 for 0.0000672.
-    """
-    if said == gold:
-        return True
-    _, point, decimals = text.partition(".")
-    finite = not no_finite_decimal(gold)
-    if finite or not point or not decimals.isdigit() or len(decimals) < PLACES:
-        return False
-    return round(gold, len(decimals)) == said
+
+def _reordered(names: Sequence[str], shape: Shape) -> Shape:
+    """Return the tuple of `(y,x)=(1,2)` in the order of its names."""
+    if len(names) != len(shape.parts):
+        return shape
+    at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
+    parts = tuple(shape.parts[each] for each in at)
+    return Shape(shape.kind, "", parts)
+
+
+_COORDINATES = ("\\rho", "\\theta", "\\phi")
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """Return where a name stands in a tuple: r before theta, x before y."""
+    return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
 def contradicts_itself(answer: str) -> bool:
@@ -192,41 +320,257 @@ def contradicts_itself(answer: str) -> bool:
     >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
     [True, False, False, False]
     """
-    if "=" not in answer or len(answer) > LONGEST:
-        return False
-    sides = [plain(side) for side in answer.split("=") if not _NOT_PLAIN.search(side)]
-    numbers = [(value, side) for side in sides if (value := rational(side)) is not None]
+    return "=" in answer and len(answer) <= LONGEST and _contradict(spelled(answer).split("="))
+
+
+def _contradict(sides: Sequence[str]) -> bool:
+    numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
     return any(
         one != other and not rounds_to(one, text) and not rounds_to(other, before)
         for (one, before), (other, text) in pairwise(numbers)
     )
 
 
-_NOT_PLAIN = re.compile(
-    r"%|\\\$|\u00b0|\\circ|(?<!\\)\b[A-Za-z]|\\(?:text|mbox|mathrm|pmod|bmod|mod)"
+# --- whether two shapes agree -----------------------------------------------------------------
+
+
+def _agree(target: str, answer: str, ask: Ask) -> bool:
+    gold = shaped(target, "," in target and not _THOUSANDS.fullmatch(spelled(target)))
+    letter = choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
+    if letter:
+        return choice(spelled(answer)) == letter
+    said = shaped(answer, gold.kind == "list")
+    return said.text == gold.text or _same(gold, said, ask)
+
+
+def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
+    if said.kind == "nothing" or _other_name(gold, said):
+        return False
+    if gold.kind in ONE:
+        return _same_one(gold, _only(said, gold.value.unit), ask)
+    if said.kind in ONE:
+        region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
+        return bool(region) and ask(gold.text, said.text)
+    if gold.kind in ("list", "\\{\\}"):
+        return _same_list(gold, said, ask)
+    if not _kinds_agree(gold, said):
+        return False
+    if gold.kind == "union":
+        return _matched(gold.parts, said.parts, ask)
+    parts = _by_name(said.parts) if said.kind == "list" else said.parts
+    return _in_order(gold.parts, parts, ask)
+
+
+ONE = ("value", "equation", "relation")
+
+
+def _other_name(gold: Shape, said: Shape) -> bool:
+    """Return whether one is the value of x, the other that of y; a function is what its y is."""
+    names = {gold.name, said.name} - {""}
+    return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
+
+
+def _only(said: Shape, unit: str) -> Shape:
+    """Return the one element of a set, or of a length in two units the one in the key's unit."""
+    if said.kind == "converted":
+        return next((part for part in said.parts if part.value.unit == unit), said.parts[0])
+    return said.parts[0] if said.kind == "\\{\\}" and len(said.parts) == 1 else said
+
+
+def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
+    """Return whether the values are those of a list or set, in any order unless names tell one."""
+    if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
+        return _in_order(gold.parts, said.parts, ask)
+    if said.kind not in ("list", "\\{\\}"):
+        return False
+    if _distinct(said.parts) and "\u00abor\u00bb" in said.text:  # y is none of the values of x
+        return False
+    if _distinct(said.parts) and not _distinct(gold.parts):
+        return _in_order(gold.parts, _by_name(said.parts), ask)
+    return _matched(gold.parts, said.parts, ask)
+
+
+def _distinct(parts: Sequence[Shape]) -> bool:
+    names = {part.name for part in parts}
+    return len(names) == len(parts) > 1 and "" not in names
+
+
+def _by_name(parts: Sequence[Shape]) -> Sequence[Shape]:
+    return sorted(parts, key=lambda part: _rank(part.name)) if _distinct(parts) else parts
+
+
+def _kinds_agree(gold: Shape, said: Shape) -> bool:
+    """Return whether two kinds are one: a tuple has parentheses or none, a column may have them."""
+    tuples = ("()", "list", "\\langle\\rangle", f"{len(gold.parts)}x1")
+    alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and said.kind in tuples
+    infinite = any(INFINITY in part.text for part in gold.parts)
+    return gold.kind == said.kind or (alike and not infinite)
+
+
+def _in_order(gold: Sequence[Shape], said: Sequence[Shape], ask: Ask) -> bool:
+    return len(gold) == len(said) and all(
+        _same(one, other, ask) for one, other in zip(gold, said, strict=True)
+    )
+
+
+def _matched(gold: Sequence[Shape], said: Sequence[Shape], ask: Ask) -> bool:
+    """Return whether each part of one is a part of the other, in any order."""
+    if len(gold) != len(said) or len(gold) > MOST_PARTS:
+        return False
+    same = [[_same(one, other, ask) for other in said] for one in gold]
+    owners = dict[int, int]()
+
+    def placed(row: int, tried: set[int]) -> bool:
+        for at, fits in enumerate(same[row]):
+            if fits and at not in tried:
+                tried.add(at)
+                if at not in owners or placed(owners[at], tried):
+                    owners[at] = row
+                    return True
+        return False
+
+    return all(placed(row, set()) for row in range(len(gold)))
+
+
+MOST_PARTS = 40
+
+
+# --- whether two values agree -----------------------------------------------------------------
+
+_SPACED = re.compile(r"\d \d")
+_DANGLING = re.compile(r"[?'~*+=:-]$|\\ldots|\.\.\.|\\(?:pm|mp)")
+_FUNCTION = re.compile(
+    r"\\(?:log|ln|lg|(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|sum|prod|i?int|lim|lfloor|lceil|gcd|lcm"
+    r"|max|min|det)(?![A-Za-z])"
 )
+_FACTORED = re.compile(r"[-+]?\d*[a-z]?(?:(?:\\cdot)?\([^()]*\)(?:\^\d)?){2,}")
+_SUM = re.compile(r"\([^()]*[A-Za-z][^()]*\)")
+_BASED = re.compile(r"\(?(-?[0-9A-F]+)\)?_\{?(\d{1,2})\}?")
+_LINEAR = re.compile(r"[0-9A-Za-z+=-]+")
+_COEFFICIENT = re.compile(r"\d+|(?<!\d)[A-Za-z]")
+_ARTICLE = re.compile(r"(?:an?|the) ")
+
+
+def _same_one(gold: Shape, said: Shape, ask: Ask) -> bool:
+    if said.kind not in ONE:
+        return False
+    if gold.text == said.text:
+        return True
+    if "relation" in (gold.kind, said.kind):
+        return gold.kind == said.kind and ask(gold.text, said.text)
+    if gold.kind == "equation":
+        return _same_equation(gold.text, said.text, ask)
+    if said.kind == "equation" and gold.name:
+        return bool(re.search("[A-Za-z]", gold.value.value)) and ask(gold.text, said.text)
+    equal = same_value(gold.value, said.value)
+    return ask(gold.value.value, said.value.value) if equal is None else equal
+
+
+def _same_equation(gold: str, said: str, ask: Ask) -> bool:
+    """Return whether two equations are one; a multiple is not where the key is in lowest terms."""
+    if said.count("=") != 1:
+        return False
+    coefficients = [int(one) if one.isdigit() else 1 for one in _COEFFICIENT.findall(gold)]
+    if _LINEAR.fullmatch(gold) and gcd(*coefficients) == 1:
+        return ask(_moved(gold), _moved(said))
+    return ask(gold, said)
+
+
+def _moved(equation: str) -> str:
+    """Return what an equation says is zero."""
+    left, _, right = equation.partition("=")
+    return left if right == "0" else right if left == "0" else f"{left}-({right})"
+
+
+def same_value(gold: Measured, said: Measured) -> bool | None:
+    """Return whether two values are equal; None where only algebra can tell."""
+    if said.words != gold.words and (said.words or gold.scale != said.scale):
+        return False
+    if contradict(gold, said):
+        return False
+    if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
+        return False
+    one, other = gold.value, said.value
+    if not _BASED.fullmatch(one):
+        other = other.removesuffix("_{10}")
+    if (number := rational(one)) is not None and (read := rational(other)) is not None:
+        return _same_number(gold, said, (number * gold.scale, read * said.scale))
+    if gold.scale != said.scale:
+        return False
+    return _same_text(one, other)
+
+
+def _same_text(gold: str, said: str) -> bool | None:
+    if gold == said:
+        return True
+    based = _BASED.fullmatch(gold), _BASED.fullmatch(said)
+    if based[0]:  # the question names the base, so it may be left out
+        return said == based[0][1] or bool(based[1] and based[0].groups() == based[1].groups())
+    if "\u00ab" in gold.replace("\u00abdeg\u00bb", ""):
+        return _letters(gold) == _letters(said)
+    return False if based[1] or _cannot_be(gold, said) else None
+
+
+def _letters(text: str) -> str:
+    """Return words without marks, an article and spaces, in small letters."""
+    words = re.sub("[\u00ab\u00bb_ ]+", " ", text).strip().lower()
+    return _ARTICLE.sub("", words, count=1).replace(" ", "").rstrip(".")
 
 
 def _cannot_be(gold: str, said: str) -> bool:
-    """Return whether math-verify need not be asked, or would be wrong to say yes."""
-    if re.search(r"\d \d", said):  # math-verify multiplies: 7 10 would be 70
+    """Return whether math-verify would be wrong to say yes, or need not be asked."""
+    if _SPACED.search(said) or "\u00ab" in said.replace(
+        "\u00abdeg\u00bb", ""
+    ):  # it multiplies: 7 10
         return True
-    bases = [found[1] if found else None for found in (_BASE.search(gold), _BASE.search(said))]
-    if bases[1] not in (None, bases[0]) and re.fullmatch(r"-?\d+_.*", said):
+    if _DANGLING.search(said) and not _DANGLING.search(gold):
         return True
-    return (is_list(said) and not is_list(gold)) or not re.search(r"[0-9A-Za-z]", said)
+    if _FUNCTION.search(said) and not _FUNCTION.search(gold):  # the question again
+        return True
+    if _FACTORED.fullmatch(gold):
+        factors = len(_SUM.findall(gold)), len(_SUM.findall(said))
+        if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
+            return True
+    return not re.search(r"[0-9A-Za-z]", said)
 
 
-def _undollared(text: str) -> str:
-    return text.replace("\\$", "").replace("$", "")
+def _same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:
+    """Return whether two numbers are equal, or one is the other rounded to six places or more.
+
+    Only what has no finite decimal may be rounded; math-verify would take 0.0000671 for 0.0000672.
+    """
+    one, other = values
+    if gold.percent != said.percent:
+        number, percent = (other, one) if gold.percent else (one, other)
+        return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
+    _, point, decimals = said.value.partition(".")
+    if one == other or not no_finite_decimal(one):
+        return one == other
+    long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
+    return long and round(one, len(decimals)) == other
 
 
-def _places(target: str) -> int:
-    """Return more decimal places for a small target, so that its digits are compared at all."""
-    number = rational(plain(target))
-    if not number:
-        return PLACES
-    places = PLACES
-    while abs(number) < 1 and places < 40:
-        number, places = number * 10, places + 1
-    return places
+_CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
+_STATED_CHOICE = re.compile(
+    r"(?:(?:the|correct|answer|is|are|option|choice|thus|therefore|hence|clearly|obviously"
+    r"|consequently)\b[:, ]*)*\(?([A-P])(?:\)[.:,]?|[.:](?!\w)|,(?= \w{3})| -|\s*$)(?P<more>.*)",
+    re.I | re.S,
+)
+_ANOTHER = re.compile(
+    r"\s*(?:[,;/&|]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
+    r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
+    r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
+    re.I | re.S,
+)
+_DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\)?", re.I)
+
+
+def choice(text: str) -> str | None:
+    """Return the letter of a choice, alone or with its text behind it, or None.
+
+    >>> choice("(C) Plane"), choice("option b"), choice("(B) or (C)"), choice("A) B) C)")
+    ('C', 'B', None, None)
+    """
+    plain = re.sub(r"[\u00ab\u00bb_]|\\(?=[{}])", " ", text).strip(" .{}")
+    found = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))
+    return None if found is None or _ANOTHER.match(found["more"]) else found[1].upper()

@@ -33,16 +33,27 @@ class EqualityError(PodiumError):
     """We failed: the process that compares cannot be started or says nothing."""
 
 
-@lru_cache(maxsize=4096)
+Pair = tuple[str, str, int]
+"""The target, an answer, and the decimal places to which decimals are compared."""
+
+
 def math_verify_says(target: str, answer: str, places: int) -> bool | None:
     """Return whether math-verify calls two LaTeX answers equal; None where it came to no end.
 
-    Decimals are compared to `places` places. The last 4,096 verdicts are kept. EqualityError when
-    no process can be started.
+    EqualityError when no process can be started.
     """
-    asked = {"target": target, "answer": answer, "places": places}
-    said = WORKERS.ask(json.dumps(asked).encode() + b"\n")
-    return bool(said["equal"]) if "equal" in said else None
+    said = math_verify_all(((target, answer, places),))
+    return said[0] if said else None
+
+
+@lru_cache(maxsize=4096)
+def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
+    """Return what math-verify says of each pair; None where all together took too long.
+
+    The last 4,096 verdicts are kept. EqualityError when no process can be started.
+    """
+    said = WORKERS.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
+    return tuple(map(bool, said["equal"])) if "equal" in said else None
 
 
 class Worker:

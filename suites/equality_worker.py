@@ -1,8 +1,8 @@
 r"""Decide with math-verify whether two answers are equal: the program in a process of its own.
 
 Run by suites/equality_process.py as `python -I equality_worker.py CPU_S PATH...`; podium never
-imports it. One JSON object a line: in `{"target", "answer", "places"}`, out `{"equal"}`, or
-`{"gave_up": signal}` where the checking itself did not end. A first process loads the libraries
+imports it. One JSON object a line: in `{"pairs": [[target, answer, places], ...]}`, out `{"equal":
+[...]}`, or `{"gave_up": signal}` where the checking itself did not end. A first process loads the libraries
 once and forks the one that works; the kernel ends that one after its CPU seconds (CPU and not wall
 time, so that a busy machine changes no verdict), and another is forked within milliseconds.
 
@@ -40,7 +40,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     check = _checker()
     for target, answer in WARM:
-        check({"target": target, "answer": answer, "places": 6})
+        check(target, answer, 6)
     _limit()
     _say({"ready": True})
     while True:
@@ -76,7 +76,7 @@ def _serve(check: Any, cpu_s: float) -> None:
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
-        equal = check(asked)
+        equal = [check(*pair) for pair in asked["pairs"]]
         signal.setitimer(signal.ITIMER_PROF, 0)
         _say({"equal": equal})
 
@@ -129,15 +129,15 @@ def _checker() -> Any:
         parse: Any = math_verify.parse
         return parse(f"${text}$", extraction_config=whole, parsing_timeout=None)
 
-    def check(asked: dict[str, Any]) -> bool:
-        target, said = read(asked["target"]), read(asked["answer"])
+    def check(gold: str, answer: str, places: int) -> bool:
+        target, said = read(gold), read(answer)
         return bool(
             target
             and said
             and math_verify.verify(
                 target,
                 said,
-                float_rounding=asked["places"],
+                float_rounding=places,
                 allow_set_relation_comp=True,
                 timeout_seconds=None,
             )

@@ -36,7 +36,7 @@ class GpqaDiamond:
     data: str | Path | None = None
     prompt: Prompt = OFFICIAL
     name: str = "gpqa-diamond"
-    version: str = "1-A"
+    version: str = "2-A"
     dates: str = "2023-11"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = False

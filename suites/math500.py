@@ -43,7 +43,7 @@ class Math500:
 
     data: str | Path | None = None
     name: str = "math500"
-    version: str = "1-A"
+    version: str = "2-A"
     dates: str = "2021-03"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     publishable: bool = True

@@ -56,7 +56,7 @@ class Mmlu:
 
     data: str | Path | None = None
     name: str = "mmlu"
-    version: str = "1-A"
+    version: str = "2-A"
     dates: str = "2020-09"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     publishable: bool = True

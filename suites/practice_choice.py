@@ -29,7 +29,7 @@ def choice_question(id: str, draft: Draft) -> Question:
 
 SUITE = PracticeSuite(
     name="practice-choice",
-    version="2-A",
+    version="3-A",
     topics={**FACTS, **COMPUTED},
     write=choice_question,
     judge=grade_choice,

@@ -152,7 +152,7 @@ def neighbour(rng: Random) -> Draft | None:
 
 SUITE = PracticeSuite(
     name="practice-composed",
-    version="2-A",
+    version="3-A",
     topics={
         **DIRECT,
         "power": power,

@@ -37,7 +37,7 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
 
 SUITE = PracticeSuite(
     name="practice-integer",
-    version="2-A",
+    version="3-A",
     topics={**NUMBERS, **COUNTING},
     write=integer_question,
     judge=grade_integer,

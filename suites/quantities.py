@@ -1,49 +1,25 @@
-r"""Numbers as answers state them: with a unit, a percent sign, a power of ten, a word for a scale.
+r"""Numbers: plain ones read exactly, and quantities as references of RLPR state them.
 
-`quantity` reads one, `alike` compares two as OpenBMB/RLPR does at 8490fca (`math_equal` of
-verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4), except that whole numbers
-must be equal, that factors of 100 are forgiven only beside a percent sign, and that two different
-units differ. Not here: names of units (suites/units.py), expressions (suites/equality.py) and where
-in a reply an answer is.
+`rational` reads integers, decimals, fractions, mixed numbers and powers of ten. `quantity` reads a
+number with its unit, percent sign or word for a scale; `alike` compares two as OpenBMB/RLPR does at
+8490fca (`math_equal` of verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4),
+except that whole numbers must be equal, that factors of 100 are forgiven only beside a percent sign,
+and that two different units differ. Not here: names of units (units.py), expressions (equality.py).
 """
 
 import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
-from harness.statements import without_markup
-from suites.units import same_unit, spelled
+from suites.latex import spelled
+from suites.units import Measured, contradict, measured
 
 TOLERANCE = 1e-4
 """Relative, between decimals: RLPR's own."""
-LONGEST_UNIT = 40
-WORDS_OF_UNIT = 4
-
-_NUMBER = re.compile(
-    r"(?P<sign>[+-]?)\s*[\u20ac\u00a3\u00a5]?\s*"
-    r"(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d{0,40})?|\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})"
-    r"(?:(?:[eE]|\s*(?:[x*\u00d7\u00b7]|\\times|\\cdot)\s*10\s*\^\s*)[({]?\s*(?P<power>[+-]?\d{1,3})[)}]?)?"
-    r"(?P<rest>.*)"
-)
-_FRACTION = re.compile(
-    r"([+-]?)\s*(?:\\[dt]?frac\s*\{(\d{1,15})\}\s*\{(\d{1,15})\}|(\d{1,15})\s*/\s*(\d{1,15}))"
-)
-_SCALE = re.compile(r"\s*(thousand|million|billion|trillion)\b", re.I)
-_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-_PERCENT = re.compile(r"\s*(?:%|per\s?cent\b)", re.I)
-_SIGNS = r"A-Za-z\u00b5\u03a9\u00b0"
-_UNIT = re.compile(rf"[{_SIGNS}](?:[{_SIGNS} /\u00b7*.(){{}}]|\^[{{(]?-?\d[)}}]?)*")
-_NO_UNIT = re.compile(r"\b(?:[xyzniet]|pi|sqrt|log|ln|sin|cos|tan|exp|and|or|to|mod)\b")
-"""Names that make an expression of what a number is followed by."""
-_DEGREES_OF = re.compile(
-    r"\s*(?:\^?\s*\{?\s*\\circ\s*\}?|\u00b0)\s*(?=(?:\\(?:text|mathrm)\{)?[CFK]\b)"
-)
-"""Degrees of a scale, whose letter is the unit that stays."""
-_TIGHT = re.compile(
-    r"(?:\u00b0[CFK]?|[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|rad|ft|lbs?|mph|k[NWV]"
-    r"|MW|m[AVL]|dB)(?:[/\u00b7^].*)?"
-)
-"""Units that may follow a number without a space; `2x` is no quantity."""
+LONGEST_TEXT = 200
+"""Characters of a text that may be a quantity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,76 +27,137 @@ class Quantity:
     """A number with what stands behind it."""
 
     value: float
-    whole: bool = False
+    whole: bool
     """Written without a decimal point, a power or a scale."""
-    percent: bool = False
-    unit: str = ""
-    """In symbols."""
+    measured: Measured
 
 
+@lru_cache(maxsize=4096)
 def quantity(text: str) -> Quantity | None:
     r"""Return the number, with its unit, that a text is, or None when it is more or less.
 
-    >>> quantity("$0.7617 million"), quantity("1.13e4 N").unit, quantity("2x")
-    (Quantity(value=761700.0, whole=False, percent=False, unit=''), 'N', None)
+    >>> quantity("$0.7617 million").value, quantity("1.13e4 N").measured.unit, quantity("2x")
+    (761700.0, 'N', None)
     """
-    scaled = _DEGREES_OF.sub(" ", text[:LONGEST_TEXT])
-    plain = without_markup(scaled.replace("\\$", "").replace("\\%", "%"))
-    if fraction := _FRACTION.fullmatch(plain):
-        over, under = (int(part) for part in fraction.groups()[1:] if part)
-        return Quantity(_signed(fraction[1], over / under)) if under else None
-    found = _NUMBER.fullmatch(plain.removesuffix("."))
-    rest = _rest(found["rest"]) if found else None
-    if found is None or rest is None:
+    made = measured(spelled(text)) if len(text) <= LONGEST_TEXT else Measured("")
+    number = None if made.words else rational(made.value)
+    if number is None:
         return None
-    scale, percent, unit = rest
-    value = float(f"{found['digits'].replace(',', '')}e{found['power'] or 0}") * scale
-    whole = "." not in found["digits"] and found["power"] is None and scale == 1
-    if not math.isfinite(value):
+    try:
+        value = float(number * made.scale)
+    except OverflowError:
         return None
-    return Quantity(_signed(found["sign"], value), whole, percent, unit)
+    return Quantity(value, bool(_WHOLE.fullmatch(made.value)) and made.scale == 1, made)
 
 
-LONGEST_TEXT = 200
-"""Characters of a text that may be a quantity; what is cut off a longer one makes it none."""
+_WHOLE = re.compile(r"[-+]?[\d,]+")
 
 
 def alike(gold: Quantity, said: Quantity) -> bool:
     """Return whether two quantities are the same, as far as their digits tell."""
-    if gold.unit and said.unit and not same_unit(gold.unit, said.unit):
+    if contradict(gold.measured, said.measured):
         return False
-    if gold.percent != said.percent:
-        number, percent = (said, gold) if gold.percent else (gold, said)
+    if gold.measured.percent != said.measured.percent:
+        number, percent = (said, gold) if gold.measured.percent else (gold, said)
         return _close(number.value, percent.value) or _close(number.value, percent.value / 100)
     if gold.whole and said.whole:
         return gold.value == said.value
     return _close(gold.value, said.value)
 
 
-def _rest(text: str) -> tuple[float, bool, str] | None:
-    """Return scale, percent sign and unit behind a number; None when it goes on otherwise."""
-    scale, percent = 1.0, False
-    if word := _SCALE.match(text):
-        scale, text = _SCALES[word[1].lower()], text[word.end() :]
-    if sign := _PERCENT.match(text):
-        percent, text = True, text[sign.end() :]
-    unit = text.strip(" .")
-    if not unit:
-        return scale, percent, ""
-    spaced = text[0] in " \u00b0"
-    if not (_is_unit(unit) if spaced else _TIGHT.fullmatch(unit)):
-        return None
-    return scale, percent, spelled(unit)
-
-
-def _is_unit(text: str) -> bool:
-    few = len(text) <= LONGEST_UNIT and len(text.split()) <= WORDS_OF_UNIT
-    return few and bool(_UNIT.fullmatch(text)) and not _NO_UNIT.search(text)
-
-
-def _signed(sign: str, value: float) -> float:
-    return -value if sign == "-" else value
-
-
 def _close(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=TOLERANCE)
+
+
+_DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})(?:\.\d{0,40})?|\.\d{1,40})"
+_RATIONALS = (
+    re.compile(rf"(?P<whole>[-+]?{_DECIMAL})"),
+    re.compile(
+        rf"(?P<sign>[-+]?)(?:(?P<mixed>\d{{1,40}}) )?(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})"
+    ),
+    re.compile(
+        r"(?P<sign>[-+]?)(?P<mixed>\d{0,40})\\frac\{(?P<minus>-?)(?P<top>\d{1,40})\}\{(?P<bottom>\d{1,40})\}"
+    ),
+    re.compile(
+        r"(?P<sign>[-+]?)(?P<before>\d{0,40})\.(?P<first>\d{0,40})\\overline(?:\{(?P<again>\d{1,40})\}|(?P<digit>\d))"
+    ),
+    re.compile(
+        rf"(?P<whole>[-+]?{_DECIMAL})(?:[eE]|(?:\\times|\\cdot|[x*])10\^)\{{?(?P<ten>[-+]?\d{{1,3}})\}}?"
+    ),
+)
+
+
+def rational(text: str) -> Fraction | None:
+    r"""Return the number that a plain text is, or None: `-1.50`, `3/4`, `1\frac{4}{5}`.
+
+    >>> rational(r"-1\frac{4}{5}"), rational(r"6.7\times10^{-5}") == rational("0.000067")
+    (Fraction(-9, 5), True)
+    """
+    for form in _RATIONALS:
+        found = form.fullmatch(text)
+        if found:
+            return _fraction({name: value or "" for name, value in found.groupdict().items()})
+    return None
+
+
+def rounds_to(number: Fraction, text: str) -> bool:
+    """Return whether a decimal is a number rounded to the decimal's places, at least one.
+
+    >>> rounds_to(Fraction(1, 3), "0.33"), rounds_to(Fraction(6), "5")
+    (True, False)
+    """
+    _, point, decimals = text.partition(".")
+    said = rational(text)
+    if said is None or not point or not decimals.isdigit():
+        return False
+    return abs(number - said) <= Fraction(1, 2 * 10 ** len(decimals))
+
+
+def no_finite_decimal(number: Fraction) -> bool:
+    """Return whether a number's decimals never end."""
+    rest = number.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest != 1
+
+
+def _fraction(parts: dict[str, str]) -> Fraction | None:
+    if "whole" in parts:
+        return Fraction(parts["whole"].rstrip(".").replace(",", "")) * Fraction(10) ** int(
+            parts.get("ten") or 0
+        )
+    if "first" in parts:
+        return _repeating(parts)
+    bottom = Fraction(parts["bottom"].rstrip(".").replace(",", ""))
+    if bottom == 0:
+        return None
+    value = Fraction(parts["top"].rstrip(".").replace(",", "")) / bottom + int(
+        parts.get("mixed") or 0
+    )
+    negative = (parts["sign"] == "-") != (parts.get("minus") == "-")
+    return -value if negative else value
+
+
+def _repeating(parts: dict[str, str]) -> Fraction:
+    again = parts["again"] or parts["digit"]
+    once = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(parts["first"])
+    value = Fraction(f"{parts['before'] or 0}.{parts['first'] or 0}") + once
+    return -value if parts["sign"] == "-" else value
+
+
+def computed(text: str) -> Fraction | None:
+    """Return the number that a text is, or comes to where it only adds and multiplies integers.
+
+    >>> computed("7+1"), computed(r"2-3\\cdot4"), computed("2x")
+    (Fraction(8, 1), Fraction(-10, 1), None)
+    """
+    if not _TERMS.fullmatch(text):
+        return rational(text)
+    terms = (_FACTOR.findall(term) for term in _TERM.findall(text))
+    return sum((Fraction(math.prod(map(int, term))) for term in terms), Fraction(0))
+
+
+_TERMS = re.compile(r"(?:[-+]?\d{1,15}(?:(?:\\cdot|\*)\d{1,15}){0,9}){1,20}")
+_TERM = re.compile(r"[-+]?\d+(?:(?:\\cdot|\*)\d+)*")
+_FACTOR = re.compile(r"[-+]?\d+")

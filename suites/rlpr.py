@@ -79,7 +79,7 @@ class Rlpr:
 
     part: Part = "all"
     data: str | Path | None = None
-    version: str = "1-A"
+    version: str = "2-A"
     dates: str = "2025-06"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     publishable: bool = True

@@ -14,14 +14,14 @@ A reference in prose is none of these: only a model can judge it (`kind_of`).
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from harness.extract import extract_choice, extract_expressions
 from harness.statements import without_markup
-from suites.equality import contradicts_itself
-from suites.quantities import Quantity, alike, quantity
+from suites.equality import choice, contradicts_itself
+from suites.latex import spelled
+from suites.quantities import alike, quantity
 
 Kind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
@@ -40,12 +40,6 @@ _SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
 _LETTER = re.compile(r"\(?([A-P])\)?\.?")
-_STATED_LETTER = re.compile(
-    r"(?:(?:option|choice)\s+)?\(?([A-P])(?:\)|[.:](?!\w)|\s*$)"
-    r"(?!\s*(?:[,;/&]|(?:or|and)\b)?\s*(?:(?:option|choice)\s+)?\(?(?-i:[A-P])(?:[).:]|\s*$))",
-    re.I,
-)
-"""Not with a second letter right behind it: `(B) or (C)`, `A) B) C) D)`."""
 _PLAIN_WORDS = re.compile(rf"{_A_WORD}(?: {_A_WORD}){{0,{WORDS - 1}}}")
 _YES_OR_NO = ("yes", "no")
 _YES_OR_NO_FIRST = re.compile(
@@ -76,7 +70,7 @@ def kind_of(reference: str) -> Kind:
         return "choice"
     if quantity(reference) is not None:
         return "number"
-    if _PLAIN_WORDS.fullmatch(plain):
+    if _PLAIN_WORDS.fullmatch(plain) and "\\" not in spelled(plain):
         return "words"
     words = [word for word in _WORD.findall(plain) if not _FUNCTIONS.fullmatch(word)]
     if len(words) <= 1 and len(plain) <= LONGEST and _MATHEMATICAL.search(plain):
@@ -99,43 +93,21 @@ def agrees(reference: str, answer: str, equal: Equal) -> bool:
     """Return whether an answer that was stated is the reference, by the rules of its kind."""
     kind = kind_of(reference)
     if kind == "choice":
-        letter = _STATED_LETTER.match(_plain(answer))
-        gold = _LETTER.fullmatch(_plain(reference))
-        return bool(letter and gold and letter.group(1).upper() == gold.group(1))
-    gold = _gold(reference)
-    if kind != "number" and _compact(answer.strip().rstrip(".")) == gold.compact:
-        return True
-    if kind == "words" and gold.bare in _YES_OR_NO and _leads(answer) == gold.bare:
-        return True
+        return choice(_plain(answer)) == _plain(reference).strip("().")
     forms = [] if contradicts_itself(answer) else _forms(answer)
-    if kind != "number" and any(_compact(form) == gold.compact for form in forms[1:]):
-        return True
     if kind == "words":
-        return any(_bare(form) == gold.bare for form in forms)
+        word = _plain(reference).casefold()
+        if word in _YES_OR_NO and _leads(answer) == word:
+            return True
+        return any(_bare(form) == _bare(reference) for form in [answer, *forms])
+    if kind != "number" and any(_compact(form) == _compact(reference) for form in [answer, *forms]):
+        return True
     return any(_same(reference, form, equal) for form in forms if 0 < len(form) <= LONGEST)
 
 
-@dataclass(frozen=True, slots=True)
-class _Gold:
-    """A reference in the forms that answers are compared in."""
-
-    compact: str
-    bare: str
-    quantity: Quantity | None
-
-
-@lru_cache(maxsize=4096)
-def _gold(reference: str) -> _Gold:
-    return _Gold(_compact(reference), _bare(reference), quantity(reference))
-
-
 def _same(reference: str, answer: str, equal: Equal) -> bool:
-    gold, said = _gold(reference).quantity, quantity(answer)
-    if gold is None:
-        return equal(reference, answer)
-    if said is None:
-        return not gold.unit and equal(f"{gold.value:.15g}", answer)
-    return alike(gold, said)
+    gold, said = quantity(reference), quantity(answer)
+    return alike(gold, said) if gold and said else equal(reference, answer)
 
 
 def _leads(answer: str) -> str | None:
@@ -167,12 +139,18 @@ def _plain(text: str) -> str:
     return plain.removesuffix(".").strip() or text.strip()
 
 
+@lru_cache(maxsize=4096)
 def _compact(text: str) -> str:
     plain = _plain(text).replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")
     return re.sub(r"\s+", "", plain).casefold()
 
 
+@lru_cache(maxsize=4096)
 def _bare(text: str) -> str:
-    """Return words without an article, hyphens and signs."""
+    """Return words without an article, hyphens, signs and a last s."""
     words = re.sub(r"[^\w\s]", " ", _plain(text).casefold().replace("'", "")).split()
-    return " ".join(words[1:] if words[:1] in (["a"], ["an"], ["the"]) and words[1:] else words)
+    plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
+    return plain.removesuffix("s")
+
+
+_SMALL = ("a", "an", "the", "it", "they")

@@ -73,8 +73,9 @@ RETRACTIONS = (
 )  # fmt: skip
 HEDGES = (
     "If that is wrong: ", "Or maybe ", "Alternatively, ", "perhaps ", "It could be ", "one of ",
-    "at least ", "about ", "I am not sure. ", "any of ", "depending on the reading ", "If ", "then ",
-    "Some say ", "unless ", "Suppose ", "possibly ", "\\text{ or more}", " or more", "around ",
+    "at least ", "about ", "I am not sure. ", "any of ", "depending on the reading ", "If ",
+    "then ", "Some say ", "unless ", "Suppose ", "possibly ", "\\text{ or more}", " or more",
+    "around ",
 )  # fmt: skip
 SCALES = (
     " thousand", "\\,\\text{thousand}", "\\text{ thousand}", " million", "\\,\\text{million}",

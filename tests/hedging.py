@@ -122,6 +122,8 @@ BEFORE = (
 )
 AFTER = ("", ".", "\n\nHope this helps!", "<|im_end|>", " I hope it is correct.", "\n")
 
+WISHES = ("\n\nHope this helps!", "<|im_end|>", "\n")
+"""What may follow a whole statement: "I hope it is correct" might take a denial back."""
 LOOSE = frozenset(RANGES + WITHDRAWN + SUPPOSED + TWICE)
 """Whole statements: they bear no label and no frame."""
 NUMBERS = ("integers", "neighbours", "sums", "decimals", "fractions", "roots")
@@ -149,7 +151,7 @@ class Hedge:
         for name, part in zip("abc", parts, strict=False):
             said = said.replace(f"{{{name}}}", self._value().format(part))
         if self.form in LOOSE:
-            return f"{self.before}{said}{self.after.removeprefix('.')}"
+            return f"{self.before}{said}{self.after if self.after in WISHES else ''}"
         return f"{self.before}{self.label}{self.frame.format(said)}{self.after}"
 
     def _value(self) -> str:
@@ -200,7 +202,7 @@ class Bandit:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A hedge that was paid, in its shortest form, with a reply and the key that it was paid for."""
+    """A hedge that was paid, in its plainest form: a reply, and the key that it was paid for."""
 
     hedge: Hedge
     reply: str

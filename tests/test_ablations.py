@@ -1,6 +1,8 @@
 """The file of ablations, what a conductor says, and the table of them, without any training."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.pool_file import read_pool
 from harness.prices import read_book
+from harness.regrade import regrade_dir
 from reports.ablation_rows import Variant, ablation_rows
 from reports.ablation_table import write_ablations
+from suites import practice_integer
 
 SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"
@@ -166,6 +170,17 @@ def test_the_table_is_written_twice_alike_and_over_no_file_of_others(
     files[0].write_text("mine")
     with pytest.raises(UserError, match="was not written by podium"):
         write_ablations(again, "unablated", out)
+
+
+def test_a_table_of_trainings_that_two_graders_evaluated_is_refused(
+    variants: list[Variant], tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(variants[1].logs[0], logs)
+    newer = replace(practice_integer.SUITE, version="1000-A")
+    regrade_dir(logs, {"practice-integer": newer}, None, everything=True)
+    with pytest.raises(UserError, match="'practice-integer' is there with suite_version"):
+        ablation_rows([variants[0], replace(variants[1], logs=(logs,))], "unablated")
 
 
 def test_plans_in_logs_are_read_with_their_words(tmp_path: Path) -> None:

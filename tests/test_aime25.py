@@ -146,4 +146,4 @@ def test_the_task_runs_in_inspect_and_scores_by_equality(tmp_path: Path) -> None
     assert log.status == "success"
     scores = [sample.scores["podium"] for sample in log.samples or [] if sample.scores]
     assert [(score.value, score.answer) for score in scores] == [(1.0, "70"), (0.0, None)]
-    assert log.eval.task_version == "2-A"
+    assert log.eval.task_version == "3-A"

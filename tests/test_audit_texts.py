@@ -201,7 +201,7 @@ def test_verdicts_are_left_out_with_their_reason(tmp_path: Path) -> None:
     (log,) = remade_dir(log_dir, {}, None)
     assert dict(log.left) == {"this podium lacks suite 'toy'": 12}
     (log,) = remade_dir(log_dir, {"toy": Toy(version="9-A")}, None)
-    assert list(log.left) == ["version 1-A of toy graded it, and this podium has 9-A"]
+    assert list(log.left) == ["version 1-A of toy graded it, now 9-A (regrade --all)"]
     boxed = Toy()
     boxed.needs_box = True
     (log,) = remade_dir(log_dir, {"toy": boxed}, None)

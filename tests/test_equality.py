@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from suites import equality_process
-from suites.equality import LONGEST, compare, first_look, plain
+from suites.equality import LONGEST, compare, first_look
 from suites.equality_process import EqualityError, Worker, Workers, math_verify_says
-from suites.rationals import rational
+from suites.latex import spelled
+from suites.quantities import rational
 
 TOWER = r"2003^{2002^{2001}}"
 
@@ -29,14 +30,14 @@ FIRST: dict[str, tuple[str, str, bool | None]] = {
     "no-rounding-of-a-decimal": ("1.25", "1.2500001", False),
     "division-by-zero": ("5", "5/0", None),
     "list-for-a-value": ("5", "5, 6", False),
-    "list-for-a-list": ("1,-2", "-2,1", None),
+    "list-for-a-list": ("1,-2", "-2,1", True),
     "no-letter-and-no-digit": ("5", r"\%", False),
     "another-base": ("52_8", "52_7", False),
     "base-ten": ("52", "52_{10}", True),
     "a-base-too-many": ("52", "52_8", False),
     "a-word": (r"\text{even}", "Even", True),
     "another-word": (r"\text{even}", "odd", False),
-    "two-names": ("y=2", "x=2", None),
+    "two-names": ("y=2", "x=2", False),
     "needs-algebra": ("2x", "x+x", None),
 }
 
@@ -46,10 +47,206 @@ def test_the_first_look_decides_or_abstains(target: str, answer: str, said: bool
     assert first_look(target, answer) is said
 
 
+RIGHT: dict[str, tuple[str, ...]] = {
+    "12": (r"12^{\text{th}}\text{ grade}", r"12^{\text{th}}", r"12\text{th grade}", "12th grade",
+        r"12^\text{th} \text{ grade}", r"\text{12th grade}"),
+    r"\text{(C)}": (r"\text{(C) Plane}", r"(C)\text{ Plane}", r"\textbf{(C)}\ \text{Plane}", "C",
+        "(C) Plane", "C. Plane", r"\mathrm{C}", r"\text{C}", r"\text{C: Plane}",
+        r"\textbf{(C) } 5"),
+    r"\pi": ("\u03c0",),
+    r"12\pi": ("12\u03c0",),
+    r"2\sqrt{13}": ("2\u221a13",),
+    r"\frac{1}{3}": (r"0.\overline{3}", r"0.\bar{3}"),
+    r"\frac{1}{6}": (r"0.1\overline{6}",),
+    r"\frac{13}{11}": (r"1.\overline{18}",),
+    "(3,4)": ("y=4, x=3", "x=3, y=4", r"x=3 \text{ and } y=4", "$x=3$ and $y=4$", "(x,y)=(3,4)",
+        "(y,x)=(4,3)", r"\langle 3,4\rangle", "(3.0, 4)"),
+    r"(3,\frac{\pi}{2})": (r"(r,\theta)=(3,\frac\pi2)", r"r = 3, \theta = \pi/2",
+        r"\theta = \frac{\pi}{2}, r = 3"),
+    "1,-2": ("$1$ and $-2$", "-2, 1", r"\{-2,1\}", "x=1, x=-2", r"x=1 \text{ or } x=-2",
+        "x = 1, -2", r"1 \text{ and } -2", "-2 and 1", "\u22122, 1", r"x \in \{1, -2\}"),
+    r"1 \pm \sqrt{19}": (r"1+\sqrt{19}, 1-\sqrt{19}", r"x = 1 \pm \sqrt{19}", r"1\mp\sqrt{19}",
+        r"1-\sqrt{19} \text{ and } 1+\sqrt{19}"),
+    r"\{1\pm\sqrt{5},-2\}": (r"-2, 1+\sqrt{5}, 1-\sqrt5", r"-2, 1\pm\sqrt{5}"),
+    "3, 5, 7": ("5, 3, 7", "3,5,7", "3, 5, and 7", "$3$, $5$, and $7$", r"3,\ 5,\ 7"),
+    "58,500": ("58500", "58{,}500", r"58\,500"),
+    r"\$32,\!348": (r"\$32,348", "32348", "$32,348"),
+    r"\$18.90": ("18.9", r"18.90\text{ dollars}"),
+    r"11,\! 111,\! 111,\! 100": ("11111111100", "11,111,111,100"),
+    r"15\mbox{ cm}^2": (r"15\,\text{cm}^2", "15", r"15\text{ square centimeters}", "15 cm\u00b2",
+        r"15\ \mathrm{cm^2}", "15 square cm"),
+    r"864 \mbox{ inches}^2": (r"864\text{ in}^2", r"864 \text{ square inches}"),
+    r"5.4 \text{ cents}": ("5.4\u00a2", "5.4"),
+    r"90^\circ": ("90", r"90 \text{ degrees}", r"90^{\circ}", "90\u00b0"),
+    r"\frac{270}7\text{ degrees}": (r"\frac{270}{7}^\circ", r"\left(\frac{270}{7}\right)^\circ"),
+    "9": (r"9\text{ cm}", r"9~\text{units}"),
+    "5": (r"5 \text{ ways}", "x=5", r"\text{The answer is } 5", "5.0", "5.00", r"\mathbf{5}",
+        r"\boxed{5}", "5.", "**5**", "5 times", "2+3=5"),
+    "x=5": ("5", "x = 5"),
+    "10": (r"10\%",),
+    "0.15": (r"15\%",),
+    r"(-\infty, 0]": (r"x \le 0", r"(-\infty,0]"),
+    r"(2,\infty)": ("x>2", r"(2,+\infty)", r"]2,\infty["),
+    r"(-\infty, 2) \cup (3, \infty)": (r"x<2 \text{ or } x>3", r"(3,\infty)\cup(-\infty,2)"),
+    r"x \in [-2,7]": (r"-2 \le x \le 7", "[-2,7]"),
+    r"(-\sqrt{3}, \sqrt{3})": (r"-\sqrt3<x<\sqrt3",),
+    r"\left(\frac{3}{5},\frac{8}{3}\right]": ("(0.6, 8/3]",),
+    r"(0,9) \cup (9,36)": (r"(0,36)\setminus\{9\}",),
+    "2516_8": ("2516_{8}", "2516", "(2516)_8", r"2516_{\text{eight}}"),
+    "70": ("70_{10}",),
+    "5x - 7y + 11z + 4 = 0": ("11z+5x-7y+4=0", "5x-7y+11z=-4"),
+    "y = 2x + 3": ("2x+3", "y=3+2x", "f(x)=2x+3"),
+    "y = -2x": ("y=-2x",),
+    "p - q": ("p-q",),
+    "2k+2": ("2(k+1)",),
+    "(a+5)(b+2)": ("(b+2)(a+5)", r"(5+a)\cdot(b+2)"),
+    r"\begin{pmatrix} -1/3 \\ 2/3 \\ 5/3 \end{pmatrix}": (
+        r"\begin{bmatrix} -\frac13 \\ \frac23 \\ \frac53 \end{bmatrix}",),
+    r"\begin{pmatrix} -1 & 0 \\ 0 & -1 \end{pmatrix}": (
+        r"\begin{bmatrix}-1&0\\0&-1\end{bmatrix}",),
+    r"\text{Evelyn}": ("Evelyn",),
+    r"\text{even}": ("even",),
+    r"\text{east}": (r"\text{East}",),
+    r"\text{ellipse}": (r"\text{an ellipse}",),
+    r"\cot x": (r"\frac{\cos x}{\sin x}", r"\cot(x)"),
+    r"-\frac{24}{25}": ("-24/25", r"\frac{-24}{25}"),
+    r"1\frac{4}{5}": ("1.8", r"\frac95"),
+    r"137 \frac{1}{2}": ("137.5", "137\u00bd"),
+    "5000000": (r"5\text{ million}", "5 million"),
+    "60": (r"5\text{ dozen}",),
+    r"5\text{ million}": ("5,000,000",),
+    "6+9i": ("6 + 9i", "9i+6"),
+    ".0000672": (r"6.72\times10^{-5}",),
+    "2k": ("2k",),
+    "3R^2": ("3R\u00b2",),
+    r"10,\!080": (r"10\,080",),
+    r"\frac{20000}{\pi}": ("20000/\u03c0",),
+    "x^2": ("x\u00b2",),
+    "1.25": (r"1\frac14",),
+    "8n^2 + 4n + 1": ("4n + 8n^2 + 1",),
+    "28": (r"4\cdot 7 = 28", "A + B = 28", r"\text{Area} = 28"),
+    r"\frac{3}{4}": ("0.75",),
+    r"\frac 59": (r"\tfrac{5}{9}",),
+    r"\sqrt{51}": (r"\sqrt {51}",),
+    r"30^\circ": (r"\angle ABC = 30^\circ",),
+    "6 - 5i": ("z=6-5i",),
+    "3:2": ("3:2", "3 : 2"),
+    "(1,-16,-4,43)": ("(1, -16, -4, 43)",),
+    "(6,31,-1)": ("6, 31, -1",),
+    "(15,-29)": (r"\left(15,-29\right)",),
+    r"45 \text{ minutes}": (r"45\text{ min}",),
+    "720": ("6! = 720",),
+    "t^3-49t": ("-49t + t^3",),
+    r"12^{\text{th}}\text{ grade}": (r"12^{th}\text{ grade}", "the 12th grade"),
+}  # fmt: skip
+"""Answers that a careful examiner takes, by key."""
+WRONG: dict[str, tuple[str, ...]] = {
+    "9": (r"9\,\text{thousand}", r"9\text{ thousand}", r"9\ \text{thousand}",
+        r"9~\text{million}", r"9\quad\text{hundred}", r"9\;\text{dozen}", "9 thousand",
+        "$9$ thousand", r"9 \mathrm{\,thousand}", r"9\textbf{ thousand}",
+        r"9\hspace{1mm}\text{thousand}", "9 or 8", "9 and 8", r"9\text{ or }8", "$9$ or $8$",
+        "$9$ and $8$", r"9 \lor 8", "9, 8", "9; 8", "9/8", r"9 \pm 1", "9 | 8", r"\{9,8\}",
+        "(9,8)", r"9\text{ (or 8)}", r"9 \quad 8", r"9\ 8", r"9 \vee 8", r"9\&8",
+        "either 9 or 8", r"9 \text{ and/or } 8", r"9\ \text{versus}\ 8", r"9 \cup 8", r"9\to 8",
+        r"8 \to 9", r"9 \neq 8", "8 < 9", "x>9", r"\ge 9", "9:1", "[9]", "8=9", "9=8", "9?",
+        "9'", "9+", r"9\ldots", r"\approx 9", r"9.\overline{9}", "-9", "9!", "9i", "9x", "9e",
+        r"9\pi", "x=9,y=8", "y=8, x=9"),
+    r"15\mbox{ cm}^2": (r"15\,\text{m}^2", r"15\,\text{cm}", r"15\,\text{mm}^2",
+        r"15\ \mathrm{m^2}", r"15\text{ cm}^3", "15 m\u00b2", r"15^\circ", r"15\text{ apples}"),
+    r"90^\circ": (r"90\,\text{radians}", r"90\ \text{rad}", r"90\text{ minutes}", "90 radians"),
+    r"5.4 \text{ cents}": (r"5.4\,\text{dollars}", r"\$5.4", "$5.40", "5.4\u20ac"),
+    "5": (r"5\ \text{or more}", "5 or more", r"5\,\text{or so}", r"5\,\text{at least}",
+        r"5~\text{to } 6", "5 to 6", "5-6 or so", r"\text{about } 5", r"\text{at most }5",
+        r"5 \text{ not } 6", r"\text{not } 5", "not 5", r"5\,\text{is wrong}", r"\text{maybe }5",
+        r"5\ (\text{or }6)", r"5 \text{ if lucky}", "$5$ million", r"5\text{ million}",
+        "5 hundred", r"5\%\text{ of }6", "5k", "five or six"),
+    "1,-2": ("-2<x<1", r"x\in(-2,1)", "(-2,1)", "[-2,1]", r"x \in [-2,1]", r"-2\le x\le 1", "1",
+        "-2", "1,2", "1,-2,3", "1,1", r"(-2,\infty)", r"x<1 \text{ or } x>-2", r"x\neq 1,-2",
+        r"\mathbb{R}\setminus\{1,-2\}", r"1 \text{ or } -2 \text{ or } 3", "1/-2", "1:-2",
+        r"\pm 1, \pm 2", "(1)(-2)", r"1\text{ thousand}, -2"),
+    "-2,1": ("(-2,1)",),
+    r"(2,\infty)": (r"(2,\infty]", r"[2,\infty)", r"[2,\infty]", r"2,\infty", r"\{2,\infty\}",
+        r"x\ge2", "x<2", "2", r"x\neq 2"),
+    "(8,-2)": ("[8,-2]", r"\{8,-2\}", "(-2,8)", "(8,2)", "[8,-2)", "(8,-2]", "x=-2,y=8",
+        "(y,x)=(8,-2)", "8", "-2, 8", "(8,-2,0)", "y=8, x=-2", "(8,-2) or (8,2)",
+        "(8,-2), (-2,8)"),
+    "(3,4)": (r"\{3,4\}", "[3,4]"),
+    "(3,4]": ("(3,4)", "[3,4]", "[3,4)", "3<x<4", r"3\le x\le4"),
+    r"(0,9) \cup (9,36)": ("(0,36)", r"(0,9) \cap (9,36)", "(0,9), (9,36)", r"[0,9)\cup(9,36)",
+        r"(0,9) \text{ and } (9,36)", r"[0,9]\cup[9,36]", r"[0,36]\setminus\{9\}"),
+    "11111": ("11, 111", r"11,\ 111", "11; 111", "11 111 1"),
+    "58,500": ("58, 500",),
+    r"\$50,000": ("\u20ac50,000", "\u00a350,000", r"50,000 \text{ euros}"),
+    r"\$18.90": (r"18.90\text{ cents}", "1890"),
+    r"\$36": (r"36\text{ hours}",),
+    "5x - 7y + 11z + 4 = 0": ("10x - 14y + 22z + 8 = 0", "-5x + 7y - 11z - 4 = 0",
+        r"\frac52x - \frac72y + \frac{11}2z + 2 = 0", "5x - 7y + 11z + 4",
+        "5x - 7y + 11z + 4 = 1", "5x + 7y + 11z + 4 = 0", "15x - 21y + 33z = -12"),
+    "y = 2x + 3": ("y=2x-3", "x=2y+3", r"y \ge 2x+3", "y=2x+3, y=x"),
+    "x=5": ("y=5", "2x=10", "x>5"),
+    "(a+5)(b+2)": ("ab+2a+5b+10", "a(b+2)+5(b+2)", "(ab+2a+5b+10)(1)"),
+    "2k+2": ("2k-2",),
+    r"\text{(C)}": (r"\text{(C) or (D)}", r"\text{(B)}", r"\text{(C), (D)}",
+        r"\text{(C) is wrong}", "C or D", "not C", "(B) not (C)", "C, D", "(C)(D)", "(C)/(D)",
+        r"\{C, D\}"),
+    r"\text{Evelyn}": (r"\text{Evelyn or Navin}", r"\text{not Evelyn}"),
+    r"\text{even}": (r"\text{odd}", r"\text{even or odd}", r"\text{neither even nor odd}"),
+    r"\text{east}": (r"\text{northeast}", r"\text{east, west}"),
+    "2516_8": ("2516_7", "2516_{10}", "2517_8"),
+    "2516": ("2516_8",),
+    "52_8": ("42",),
+    r"\begin{pmatrix} -1/3 \\ 2/3 \\ 5/3 \end{pmatrix}": (
+        r"\begin{pmatrix} -1/3 & 2/3 & 5/3 \end{pmatrix}",
+        r"\begin{pmatrix} 2/3 \\ -1/3 \\ 5/3 \end{pmatrix}", r"\{-1/3,2/3,5/3\}"),
+    r"\begin{pmatrix} -1 & 0 \\ 0 & -1 \end{pmatrix}": (
+        r"\begin{vmatrix} -1 & 0 \\ 0 & -1 \end{vmatrix}",
+        r"\begin{pmatrix} -1 & 0 \\ 0 & 1 \end{pmatrix}"),
+    r"\frac{1}{3}": ("0.33", r"0.\overline{33}4", r"0.\overline{34}"),
+    r"\frac{\pi}{6}": (r"\frac{\pi}{6}^\circ",),
+    r"-\frac{\pi}{6}": (r"-\frac{\pi}{6}\text{ degrees}",),
+    "3": (r"\log_2 8", r"\sqrt{9}=4", r"x=3 \text{ or } y=4"),
+    "1": (r"\sin 90^\circ",),
+    "10": (r"\sum_{n=1}^4 n",),
+    "2": (r"\lfloor 2.5\rfloor",),
+    "0.15": (r"0.15\%",),
+    r"1 \pm \sqrt{19}": (r"1+\sqrt{19}", r"1\pm\sqrt{17}", r"-1\pm\sqrt{19}",
+        r"(1-\sqrt{19},1+\sqrt{19})"),
+    r"\{1\pm\sqrt{5},-2\}": (r"(1\pm\sqrt5,-2)", r"1\pm\sqrt5", r"[1+\sqrt5,1-\sqrt5,-2]"),
+    "3:2": ("2:3", "6:4:1"),
+    "3, 5, 7": ("3, 5", "3, 5, 8", "[3,5,7]", r"3, 5 \text{ or } 9", "357"),
+    "15x - 80": ("15x+80",),
+    r"\cot x": (r"\tan x",),
+    "6+9i": ("6-9i", "(6,9)", "9+6i"),
+    "p - q": ("q - p",),
+    r"60^\circ": (r"60\%",),
+    "2s+3": ("3+2t",),
+    "70": ("7 + 1 = 70",),
+    r"10\text{ ohms}": (r"10\text{ megaohms}",),
+    r"5 \text{ million}": ("5",),
+}  # fmt: skip
+"""Answers that a careful examiner refuses, by key."""
+
+
+def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    return [(target, answer) for target, answers in table.items() for answer in answers]
+
+
+@pytest.mark.parametrize(("target", "answer"), pairs(RIGHT))
+def test_what_says_the_same_is_right(target: str, answer: str) -> None:
+    assert compare(target, answer).equal
+
+
+@pytest.mark.parametrize(("target", "answer"), pairs(WRONG))
+def test_what_says_more_less_or_another_thing_is_wrong(target: str, answer: str) -> None:
+    assert not compare(target, answer).equal
+
+
 def test_a_number_is_read_exactly_and_nothing_else_is_a_number() -> None:
-    assert rational(plain(r"-1\tfrac{4}{5}")) == Fraction(-9, 5)
-    assert rational(plain(r"6.72 \times 10^{-5}")) == Fraction(672, 10_000_000)
-    assert rational("1" * 5000) is rational("1e5") is rational("5/0") is rational("x") is None
+    assert rational(spelled(r"-1\tfrac{4}{5}")) == Fraction(-9, 5)
+    assert rational(spelled(r"6.72 \times 10^{-5}")) == Fraction(672, 10_000_000)
+    assert rational("1" * 5000) is rational("5/0") is rational("x") is None
+    assert rational(spelled("1.2e5")) == rational(spelled("120,000")) == 120_000
+    assert rational(r"-0.1\overline{6}") == Fraction(-1, 6)
 
 
 def test_a_long_answer_equals_nothing_and_costs_no_time() -> None:
@@ -112,18 +309,18 @@ def test_the_process_has_no_environment_but_path_and_no_file_of_ours(tmp_path: P
 
 def test_a_process_that_was_killed_is_replaced() -> None:
     workers = Workers(1)
-    line = b'{"target": "5", "answer": "5", "places": 6}\n'
-    assert workers.ask(line) == {"equal": True}
+    line = b'{"pairs": [["5", "5", 6]]}\n'
+    assert workers.ask(line) == {"equal": [True]}
     os.kill(workers.pids()[0], signal.SIGKILL)
-    assert workers.ask(line) == {"equal": True}
+    assert workers.ask(line) == {"equal": [True]}
     workers.end()
 
 
 def test_threads_share_as_many_processes_as_are_allowed() -> None:
     workers = Workers(2)
-    lines = [b'{"target": "%d", "answer": "x+%d-x", "places": 6}\n' % (n, n % 7) for n in range(40)]
+    lines = [b'{"pairs": [["%d", "x+%d-x", 6]]}\n' % (n, n % 7) for n in range(40)]
     with ThreadPoolExecutor(8) as threads:
-        said = [answer["equal"] for answer in threads.map(workers.ask, lines)]
+        said = [answer["equal"][0] for answer in threads.map(workers.ask, lines)]
     assert said == [n == n % 7 for n in range(40)]
     assert 1 <= len(workers.pids()) <= 2
     workers.end()

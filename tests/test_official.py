@@ -26,7 +26,7 @@ FAILED_THERE = {
     "os._exit": f"import os, sys\n{ADD}\nsys.stdout.flush()\nos._exit(0)",
     "guard in the middle": f"if __name__ == '__main__':\n    {ADD}\nx = 1",
     "guard the other way round": f"if '__main__' == __name__:\n    {ADD}",
-    "slow thread": "import threading, time\ndef f():\n    time.sleep(0.3)\n    "
+    "ends before its thread": "import threading, time\ndef f():\n    time.sleep(0.3)\n    "
     f"{ADD}\nthreading.Thread(target=f).start()",
     "resource": f"import resource\n{ADD}",
     "environment": f"import os\nos.environ['A'] = '1'\n{ADD}",

@@ -8,7 +8,7 @@ from ledger_rows import rows_in
 from toy import Toy, calls, toy_pool, toy_run
 
 from harness.errors import UserError
-from harness.regrade import regrade_dir
+from harness.regrade import older_graders, regrade_dir
 from harness.sittings import read_sittings
 
 
@@ -93,6 +93,18 @@ def test_a_new_scorer_version_grades_whole_logs_only(tmp_path: Path) -> None:
     assert verdicts(log_dir) == [0.0] * 12
     ((sitting,), _) = read_sittings([log_dir])
     assert sitting.facts.suite_version == "2-A"
+
+
+def test_logs_that_an_older_grader_graded_are_known_until_they_are_graded_again(
+    tmp_path: Path,
+) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir)
+    toy_run(log_dir)
+    assert older_graders(log_dir, {"toy": Toy()}) == older_graders(log_dir, {}) == ""
+    assert older_graders(log_dir, {"toy": Strict()}) == "toy 1-A (now 2-A)"
+    regrade_dir(log_dir, {"toy": Strict()}, None, everything=True)
+    assert older_graders(log_dir, {"toy": Strict()}) == ""
 
 
 def test_a_log_of_an_unknown_suite_is_refused(tmp_path: Path) -> None:

@@ -144,6 +144,17 @@ def test_two_trainings_or_one_seed_twice_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_seeds_that_graders_of_two_versions_rewarded_are_refused(tmp_path: Path) -> None:
+    both = [run(tmp_path / f"s{seed}", seed, 0.5) for seed in (0, 1)]
+    for made, version in zip(both, ("1-A", "2-A"), strict=True):
+        said = json.loads((made / "manifest.json").read_text())
+        said["data"] = {"aime25": {"version": version}}
+        (made / "manifest.json").write_text(json.dumps(said))
+    with pytest.raises(UserError, match="rewarded by graders of other versions: release each"):
+        release(both, tmp_path / "out", prompts)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_without_a_training_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "best")
     with pytest.raises(UserError, match="no training"):

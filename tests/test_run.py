@@ -20,6 +20,7 @@ from harness.eval_set import mean_score
 from harness.experiment import read_experiment
 from harness.ledger import IN_FLIGHT
 from harness.ledger.spent import spent_in_logs
+from harness.regrade import regrade_dir
 from harness.sittings import read_sittings
 from harness.totals import system_totals
 
@@ -202,6 +203,21 @@ def test_another_experiments_directory_is_refused_and_left_alone(
         toy_run(log_dir, suite, **changes)
     assert reason in str(refusal.value)
     assert {path: path.stat().st_mtime_ns for path in log_dir.rglob("*")} == before
+
+
+def test_a_directory_whose_grader_moved_asks_nobody_again_for_another_suite(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir)
+    toy_run(log_dir)
+    before = calls(log_dir)
+    moved, other = Toy(version="2-A"), Toy()
+    other.name = "other"
+    with pytest.raises(UserError, match="its version of toy is '1-A', not '2-A'; grade it again"):
+        toy_run(log_dir, moved, more=(other,), suites=("other",))
+    assert calls(log_dir) == before
+    regrade_dir(log_dir, {"toy": moved}, None, everything=True)
+    assert toy_run(log_dir, moved, more=(other,), suites=("other",)).finished
+    assert Counter(calls(log_dir)[len(before) :]) == {f"ada eval-{n}": 1 for n in range(12)}
 
 
 def test_another_pool_file_of_the_same_name_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The trained conductor as a system: a checkpoint in the conductor's role, run and audited."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from conductor.checkpoint import (
     cards_digest,
     read_about,
     released,
+    rewarded,
     taught_digests,
     write_about,
 )
@@ -25,10 +27,11 @@ from conductor.form import Form
 from conductor.seated import conductor, conductor_served, seat, trained_system
 from harness.asked import read_request
 from harness.cli import main
-from harness.cli.parts import catalogue
+from harness.cli.parts import catalogue, controls
 from harness.compose import Request, seat_of
+from harness.doctor import examine_run
 from harness.errors import UserError
-from harness.field import matched_with, refusal
+from harness.field import matched_with, moved_graders, refusal
 from harness.logs import find_logs
 from harness.pool_file import POOLS, read_pool
 from harness.records import Question
@@ -206,6 +209,93 @@ def test_a_dry_run_bounds_a_checkpoint_at_its_own_price(
     said = capsys.readouterr().out
     assert "1 conductor call" in said
     assert not (tmp_path / "logs").exists()
+
+
+# --- whose grader rewarded it -----------------------------------------------------------------
+
+THEN = {"practice-integer": "0-A", "practice-code": "0-A"}
+
+
+def moved_since(named: str, then: Mapping[str, str] = THEN) -> str:
+    now = catalogue().suites
+    moves = (f"{name} {old} (now {now[name].version})" for name, old in then.items())
+    return f"{named} learnt from graders that have moved since: {', '.join(moves)}."
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["run", "dry run"])
+def test_a_run_says_once_which_graders_of_a_checkpoint_have_moved(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = replace(Toy().described(), graders=THEN, suites=tuple(THEN), steps=3)
+    toy = parrot(tmp_path / "toy", PLAN, Toy(about=about))
+    assert podium_run(toy, tmp_path / "logs", "--limit", 1, *more) == 0
+    said = capsys.readouterr().out
+    assert said.count("learnt from graders") == 1
+    assert moved_since(f"conductor@{toy}") in said
+
+
+def test_a_doctor_notes_which_graders_of_a_checkpoint_have_moved(tmp_path: Path) -> None:
+    toy = learnt(tmp_path / "toy", graders=THEN, steps=3)
+    request = Request(("practice-integer",), (f"conductor@{toy}",), "rehearsal", tmp_path / "new")
+    found = examine_run(request, catalogue(), controls())
+    assert not found.problems
+    assert moved_since(f"conductor@{toy}") in found.notes
+
+
+def test_checkpoints_that_the_same_graders_rewarded_share_a_sentence(tmp_path: Path) -> None:
+    one, other = (f"conductor@{learnt(tmp_path / at, graders=THEN, steps=3)}" for at in "ab")
+    systems = [one, "single:sage", other, "conductor-prompted"]
+    assert moved_graders(systems, catalogue()) == [moved_since(f"{one}, {other}")]
+
+
+def test_graders_that_nobody_wrote_down_are_said_to_be_unknown(tmp_path: Path) -> None:
+    name = f"conductor@{learnt(tmp_path / 'old', steps=3)}"
+    said = f"{name} learnt from graders whose versions nobody wrote down."
+    assert moved_graders([name], catalogue()) == [said]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"steps": 3, "role": "study"}], ids=["a warm start", "a study"]
+)
+def test_what_no_grader_rewarded_has_none_that_moved(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    name = f"conductor@{learnt(tmp_path / 'toy', **changes)}"
+    assert moved_graders([name], catalogue()) == []
+
+
+def test_graders_that_stand_where_they_stood_are_not_mentioned(tmp_path: Path) -> None:
+    now = {name: catalogue().suites[name].version for name in THEN}
+    name = f"conductor@{learnt(tmp_path / 'toy', graders=now, steps=3)}"
+    assert moved_graders([name], catalogue()) == []
+
+
+@pytest.mark.parametrize("name", [name for name in released() if name != "untrained"])
+def test_a_released_checkpoint_tells_its_graders_by_the_log_of_its_seed(name: str) -> None:
+    folder = Path(conductor_folder(name))
+    found = rewarded(folder) or {}
+    assert tuple(sorted(found)) == tuple(sorted(read_about(folder).suites))
+    assert all(version.endswith("-A") for version in found.values())
+
+
+def test_an_older_checkpoint_tells_its_graders_by_the_manifest_of_its_training(
+    tmp_path: Path,
+) -> None:
+    folder = learnt(tmp_path / "run" / "best", suites=("practice-code",), steps=3)
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_text('{"data": {"practice-code": {"version": "1-A", "publishable": true}}}')
+    assert rewarded(folder) == {"practice-code": "1-A"}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"data": {"mbpp": {}}}', '{"data": {"mbpp": {"version": "1-A"}}}']
+)
+def test_a_manifest_of_something_else_says_nothing_of_a_checkpoint(
+    content: str, tmp_path: Path
+) -> None:
+    folder = learnt(tmp_path / "best", suites=("practice-code",), steps=3)
+    (tmp_path / "manifest.json").write_text(content)
+    assert rewarded(folder) is None
 
 
 # --- what is refused --------------------------------------------------------------------------

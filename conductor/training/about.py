@@ -98,6 +98,7 @@ def about(training: Training, step: int) -> About:
         openings=tuple(sorted({opening(card) for card in cards})) if config.form.cards else (),
         suites=tuple(training.exams),
         data={name: exam.suite.data_revision for name, exam in training.exams.items()},
+        graders={name: exam.suite.version for name, exam in training.exams.items()},
         taught=taught_digests(asked, bare),
         seed=config.run.seed,
         reward=config.reward.name,

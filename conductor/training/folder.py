@@ -22,11 +22,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
+from conductor.checkpoint import MANIFEST
 from conductor.training.config import TrainingConfig
 from conductor.training.job import Training
 from harness.errors import UserError
+from harness.suite import moved
 
-MANIFEST = "manifest.json"
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
 WARM = "warm_start.jsonl"
@@ -136,8 +137,38 @@ def prepare(training: Training) -> Path:
     if not training.request.resume:
         raise UserError(f"{out} holds a training already: --resume goes on, or name another --out.")
     before = json.loads(path.read_text())
+    refuse_moved_graders(before, said)
     refuse_changed({**before, "config": config_of(before).model_dump(mode="json")}, said)
     return out
+
+
+def refuse_moved_graders(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise UserError where a manifest's graders are not those that would reward from now on."""
+    here = versions_of(now)
+    then = {name: version for name, version in versions_of(before).items() if name in here}
+    if unknown := [name for name, version in then.items() if not version]:
+        raise UserError(
+            f"This training's manifest does not say which version of {', '.join(unknown)} rewarded "
+            "it, and two graders are two rewards: begin anew with --out."
+        )
+    if what := moved(then, here):
+        raise UserError(
+            f"This training was rewarded by {what}, and two graders are two rewards: resume it "
+            f"with {_podium_of(before)}, or begin anew with --out."
+        )
+
+
+def versions_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the version of each suite's grader by a manifest; empty where that says none."""
+    return {name: one.get("version") or "" for name, one in manifest.get("data", {}).items()}
+
+
+def _podium_of(manifest: Mapping[str, Any]) -> str:
+    """Name the podium that wrote a manifest, as far as that says."""
+    version = manifest.get("versions", {}).get("podium")
+    commit = manifest.get("code_revision")
+    found = f"podium {version}" if version else "the podium that it began with"
+    return f"{found} (commit {commit[:12]})" if commit else found
 
 
 def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -18,7 +18,16 @@ from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportU
 from conductor.checkpoint import read_about, write_about
 from conductor.embedded.decode import Sampled, decode
 from conductor.embedded.provider import opened
-from conductor.training.folder import BEST, LAST, MANIFEST, METRICS, START, WARM, read_lines
+from conductor.training.folder import (
+    BEST,
+    LAST,
+    MANIFEST,
+    METRICS,
+    START,
+    WARM,
+    read_lines,
+    versions_of,
+)
 from conductor.training.processor import CPU
 from conductor.training.progress import state_of
 from harness.errors import UserError
@@ -112,13 +121,20 @@ def _refuse_strangers(seeds: Sequence[Seed]) -> None:
     if len(set(numbers)) < len(numbers):
         raise UserError("Two of these runs have the same seed: name each seed once.")
     kinds: set[str] = set()
+    graders: set[str] = set()
     for one in seeds:
-        config = json.loads((one.folder / MANIFEST).read_text())["config"]
+        manifest = json.loads((one.folder / MANIFEST).read_text())
+        graders.add(json.dumps(versions_of(manifest), sort_keys=True))
+        config = manifest["config"]
         config["run"].pop("seed")
         config["model"].pop("path")  # a later training begins with the checkpoint of its own seed
         kinds.add(json.dumps(config, sort_keys=True))
     if len(kinds) > 1:
         raise UserError("These runs were trained by different configurations: release each alone.")
+    if len(graders) > 1:
+        raise UserError(
+            "These runs were rewarded by graders of other versions: release each alone."
+        )
 
 
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[Seed]) -> str:

@@ -75,6 +75,7 @@ def as_study(about: About, study: Study, form: Form, folder: Path) -> About:
     return replace(
         about,
         role="study",
+        graders={},  # its verdicts were recorded
         suites=(said.exam,) if said.exam else about.suites,
         split=f"{said.split} (seed {said.split_seed}) of {said.source}",
         taught=(),  # of cut texts, digests would say nothing; study.json has the ids

@@ -5,6 +5,7 @@ finished is skipped: the same command goes on. Evaluated by the ordinary run, on
 """
 
 import argparse
+import json
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -50,6 +51,7 @@ def ablate_command(args: argparse.Namespace) -> int:
     trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
     refuse_foreign_ablations(args.out / "report")
     if not args.table:
+        _refuse_moved(trials)
         for at, trial in enumerate(trials, 1):
             say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
             _train(trial, [*args.begin, *(one.run for one in trials)])
@@ -57,6 +59,15 @@ def ablate_command(args: argparse.Namespace) -> int:
             _table(listed, args.out)
     say(_table(listed, args.out))
     return 0
+
+
+def _refuse_moved(trials: list[Trial]) -> None:
+    """Raise UserError where one has begun with other graders, which are another reward."""
+    from conductor.training.folder import MANIFEST, describe, refuse_moved_graders
+
+    for trial in trials:
+        if (path := trial.run / MANIFEST).is_file():
+            refuse_moved_graders(json.loads(path.read_text()), describe(trial.training))
 
 
 def _trial(row: Any, seed: int, args: argparse.Namespace) -> Trial:

@@ -49,7 +49,7 @@ def redact_command(args: argparse.Namespace) -> int:
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade logs again without asking any model."""
     from harness.integrity.manifest import FILE, write_manifest
-    from harness.regrade import box_for_logs, regrade_dir
+    from harness.regrade import box_for_logs, older_graders, regrade_dir
 
     known = catalogue()
     with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
@@ -63,6 +63,8 @@ def regrade_command(args: argparse.Namespace) -> int:
         write_manifest(args.dir)
     if not results:
         say("Nothing to grade: every answered question has a score (--all grades all again).")
+    if not args.all and (older := older_graders(args.dir, known.suites)):
+        say(f"Other versions of these graders gave verdicts: {older}; --all gives them anew.")
     return 1 if any(result.still_unscored for result in results) else 0
 
 

@@ -42,7 +42,7 @@ def run_command(args: argparse.Namespace) -> int:
     parts = catalogue()
     if said := without_prompt(chosen_suites(request, parts), request.prompt):
         say(said)
-    _say_left_out(request, parts)
+    _say_who_sits(request, parts)
     if args.dry_run:
         return _dry_run(request, parts, args.like)
     if request.max_usd or request.max_usd_per_query:
@@ -50,14 +50,23 @@ def run_command(args: argparse.Namespace) -> int:
     return _said(run(request, parts, controls()), args.log_dir)
 
 
-def _say_left_out(request: Any, parts: Any) -> None:
-    """Say which systems of a named group do not fit; the others are run."""
+def _say_who_sits(request: Any, parts: Any) -> None:
+    """Say which systems of a named group do not fit, and of which the graders have moved since."""
     from harness.asked import read_request
-    from harness.field import GROUPS
+    from harness.compose import chosen_suites
+    from harness.field import GROUPS, default_systems, moved_graders, unusable
+    from harness.pool_file import read_pool
 
-    if {*request.systems} & {*GROUPS}:
-        for line in read_request(request, parts, ready=False).left_out:
+    spec, suites = read_pool(request.pool), chosen_suites(request, parts)
+    names = request.systems or default_systems(parts, spec, suites)
+    if {*names} & {*GROUPS}:
+        asked = read_request(request, parts, ready=False)
+        names = asked.systems
+        for line in asked.left_out:
             say(f"Left out: {line}")
+    fitting = [name for name in names if not unusable(name, parts, spec, suites)]
+    for line in moved_graders(fitting, parts):
+        say(line)
 
 
 def _said(outcome: Any, log_dir: Path) -> int:

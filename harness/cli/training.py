@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,21 +29,31 @@ def train_command(args: argparse.Namespace) -> int:
     training = _training(args)
     from conductor.training.folder import is_main
 
+    told = partial(say, flush=True) if is_main() else _nothing
+    for line in _graders_before(training.config.model.path):
+        told(line)
     if args.dry_run:
         from conductor.training.estimate import estimate_text
 
-        if is_main():
-            say(estimate_text(training))
+        told(estimate_text(training))
         return 0
     from conductor.training.start import train
 
-    told = partial(say, flush=True) if is_main() else _nothing
     try:
         told(train(training, told))
     except KeyboardInterrupt:
         told("Stopped at once; --resume goes on from the newest checkpoint.")
         return 130
     return 0
+
+
+def _graders_before(path: str) -> list[str]:
+    """Return which graders of the checkpoint that a training begins with have moved since."""
+    from harness.field import moved_graders
+
+    with suppress(UserError):  # none of podium's: a model of the hub, or of other people
+        return moved_graders([f"conductor@{path}"], catalogue())
+    return []
 
 
 def _nothing(said: str) -> None:

@@ -20,9 +20,10 @@ from typing import Any
 from harness.records import Grade, Question
 from harness.suite import Suite
 from suites.aime25 import AIME25
-from suites.equality import compare, plain
+from suites.equality import compare, shaped
 from suites.equality_process import math_verify_says
 from suites.fetch import local_rows
+from suites.latex import spelled
 from suites.math500 import MATH500_ALL
 
 THEIRS = """
@@ -142,7 +143,8 @@ def _rate(
     """Return calls per second of this process's CPU, or of `clock`; nothing is cached before."""
     best = float("inf")
     for _ in range(repeats):
-        plain.cache_clear()
+        shaped.cache_clear()
+        spelled.cache_clear()
         started = clock()
         for item in items:
             call(*item)

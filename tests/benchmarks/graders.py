@@ -148,7 +148,7 @@ def faults(ours: GraderTable) -> Iterator[str]:
     for line, row, said in ours.graded:
         if said != int(row.right):
             kind = "passes" if said else "fails"
-            yield f"  line {line}: {kind} | {row.why} | key {row.gold!r} | {_end(row)}"
+            yield f"  line {line}: {kind} | {_about(row)}"
 
 
 def against_them(ours: GraderTable, theirs: GraderTable) -> Iterator[str]:
@@ -158,11 +158,12 @@ def against_them(ours: GraderTable, theirs: GraderTable) -> Iterator[str]:
         if mine[line] == int(row.right) != said:
             verdict = {None: "no end", 0: "fails"}.get(said, "passes")
             right = "right" if row.right else "wrong"
-            yield f"  line {line}: {verdict}, is {right} | {row.why} | key {row.gold!r} | {_end(row)}"
+            yield f"  line {line}: {verdict}, is {right} | {_about(row)}"
 
 
-def _end(row: BatteryRow) -> str:
-    return repr(row.reply if len(row.reply) <= 120 else f"...{row.reply[-120:]}")
+def _about(row: BatteryRow) -> str:
+    end = row.reply if len(row.reply) <= 120 else f"...{row.reply[-120:]}"
+    return f"{row.why} | key {row.gold!r} | {end!r}"
 
 
 def show(suite: str, asked: argparse.Namespace) -> None:

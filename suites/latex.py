@@ -1,0 +1,247 @@
+r"""Spell an answer in one way: LaTeX, Unicode and plain text that mean the same become one text.
+
+Spaces go, and so do fonts, sizes of brackets and maths delimiters. Words and units stand between
+« and » afterwards, an underscore for each space, so that nobody takes them for variables; a comma
+with a space behind it is a semicolon, so that nobody takes it for one of `11,111`. What a text
+means is equality.py.
+"""
+
+import re
+from functools import lru_cache
+
+from suites.units import known
+
+_THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
+_SIZES = re.compile(
+    r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
+    r"|(?:displaystyle|textstyle|limits)(?![A-Za-z]))\s*"
+)
+_COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.S)
+_SAME = {
+    **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "\\quad", "\\qquad", "\\thinspace"), " "),
+    **dict.fromkeys(("\\enspace", "\\(", "\\)", "\\[", "\\]", "\\newline"), " "),
+    "\\!": "", "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
+    "\\gt": ">", "\\le": "\\leq", "\\ge": "\\geq", "\\leqslant": "\\leq", "\\geqslant": "\\geq",
+    "\\ne": "\\neq", "\\degree": "^\\circ", "\\lbrace": "\\{", "\\rbrace": "\\}",
+    "\\lor": "\u00abor\u00bb", "\\vee": "\u00abor\u00bb", "\\land": "\u00aband\u00bb",
+    "\\wedge": "\u00aband\u00bb", "\\%": "\u00ab%\u00bb", "\\$": "\u00ab$\u00bb",
+    "\\lbrack": "[", "\\rbrack": "]", "\\times": "\\cdot", "\\bar": "\\overline",
+    "\\dot": "\\overline", "\\colon": ":", "\\div": "/", "\\lvert": "|", "\\rvert": "|",
+    "\\emptyset": "\\varnothing", "\\backslash": "\\setminus",
+}  # fmt: skip
+_SIGNS = {
+    "\u2212": "-", "\u2013": "-", "\u00d7": "\\cdot ", "\u00b7": "\\cdot ", "\u22c5": "\\cdot ",
+    "\u2264": "\\leq ", "\u2a7d": "\\leq ", "\u2265": "\\geq ", "\u2a7e": "\\geq ",
+    "\u2260": "\\neq ", "\u2248": "\\approx ", "\u00b1": "\\pm ", "\u2213": "\\mp ",
+    "\u222a": "\\cup ", "\u2229": "\\cap ", "\u2208": "\\in ", "\u221e": "\\infty ",
+    "\u00b0": "^\\circ ", "\u221a": "\\sqrt ", "\u00f7": "/", "\u2044": "/", "\u2215": "/",
+    "\u27e8": "\\langle ", "\u27e9": "\\rangle ", "\u211d": "\\mathbb{R}", "\u2205": "\\varnothing ",
+    "\u20ac": "\u00ab\u20ac\u00bb", "\u00a3": "\u00ab\u00a3\u00bb", "\u00a5": "\u00ab\u00a5\u00bb",
+    "\u20b9": "\u00ab\u20b9\u00bb", "\u00a2": "\u00ab\u00a2\u00bb", "\u2026": "\\ldots ",
+    "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
+    "\u2228": "\\lor ", "\u2216": "\\setminus ", "\u2236": ":", "\u03c6": "\\phi ",
+    **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
+        .split())},
+    **{char: f"\\frac{{{part[0]}}}{{{part[1]}}}" for char, part in zip(
+        "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
+        "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78".split(), strict=True)},
+}  # fmt: skip
+_TABLE = str.maketrans(_SIGNS)
+_RAISED = dict(
+    zip(
+        "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a",
+        "0123456789-+",
+        strict=True,
+    )
+)
+_POWER = re.compile(f"[{''.join(_RAISED)}]+")
+_INDEX = re.compile("[\u2080-\u2089]+")
+_ROOT_SIGN = re.compile(r"\u221a\s*(\d+(?:\.\d+)?|[A-Za-z]|\([^()]*\))")
+_FONT = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mathrm|mbox|operatorname)\s*"
+    r"\{([^{}]*(?:\{[^{}]{0,20}\}[^{}]*){0,3})\}"
+)
+_BOLD = re.compile(r"\\(?:math(?:bf|it|sf|tt|normal)|bm|boldsymbol|boxed|underline)\s*\{([^{}]*)\}")
+_DEGREES = re.compile(r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?")
+_FUNCTIONS = (
+    r"(?:a?(?:rc)?(?:sin|cos|tan)h?|cot|sec|csc|log|exp|max|min|gcd|lcm|det|[pbvBV]?matrix"
+    r"|cases|array|aligned|mathbb)(?![A-Za-z])"
+)
+_BARE = re.compile(
+    rf"(?<![\\A-Za-z])(?!{_FUNCTIONS})(?:[A-Za-z](?:[A-Za-z]|['-](?=[A-Za-z]))"
+    r"{2,}[A-Za-z]|or|and|not|but|per|mod|the|yes|way|[ckm]m|kg|ft|mph|oz|lbs?"
+    r"|USD|EUR|GBP)(?![A-Za-z])|(?:(?<=\d)|(?<=\^)|(?<=\^\{))(?:st|nd|rd|th)(?![A-Za-z])"
+)
+_PLAIN_NAMES = re.compile(r"(?<![\\A-Za-z])(pi|infinity|infty|theta)(?![A-Za-z])")
+_PLAIN_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)")
+_QUOTED = re.compile("\u00ab[^\u00ab\u00bb]*\u00bb")
+_LOOSE = re.compile(r",\s+")
+_KEPT_GAP = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])|(?<=\d)\s+(?=[\d.])")
+_LETTER = re.compile(r"(?<![\d})\u00bb/.])\u00ab([A-Za-z])\u00bb")
+_CELSIUS = re.compile("\u00abdeg\u00bb\u00ab?([CFK])\u00bb?$")
+_ONE = re.compile(r"([_^])\{(\w)\}")
+_PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
+_SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
+_SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
+
+
+@lru_cache(maxsize=4096)
+def spelled(text: str) -> str:
+    r"""Return an answer in its one spelling.
+
+    >>> spelled(r"\left( 3, \dfrac\pi2 \right)"), spelled(r"9\,\text{thousand}"), spelled("3π cm²")
+    ('(3;\\frac{\\pi}{2})', '9«thousand»', '3\\pi«cm»^2')
+    """
+    made = _BEFORE.sub("", text.strip().strip("*`").strip())
+    if not made.isascii():
+        made = _ascii(made)
+    made = _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
+    if "\\" in made:
+        made = _COMMAND.sub(_one_name, _SIZES.sub(" ", made))
+        made = _DEGREES.sub("\u00abdeg\u00bb", made)
+        for _ in range(3):
+            made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
+    if "$" in made or "%" in made:
+        made = _delimited(made)
+    if found := _UNIT_OF.fullmatch(made):
+        made = _with_unit(found)
+    if _WORDY.search(made):
+        made = _named(made)
+    made = _without_gaps(made).rstrip(".")
+    return _braced(made)
+
+
+_WORDY = re.compile("[A-Za-z]{2}")
+
+
+def _ascii(text: str) -> str:
+    """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
+    raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", text)
+    lowered = _INDEX.sub(
+        lambda index: f"_{{{''.join(chr(ord(char) - 0x2050) for char in index[0])}}}", raised
+    )
+    known = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", lowered).translate(
+        _TABLE
+    )
+    return "".join(
+        str(int(char))
+        if not char.isascii() and char.isdecimal()
+        else chr(ord(char) - 0xFEE0)
+        if "\uff01" <= char <= "\uff5e"
+        else char
+        for char in known
+    )
+
+
+_UNIT_OF = re.compile(
+    r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
+    r"(\s*)((?:[A-Za-z\u00b5\u03a9 /.*^(){}\d-]|\\(?:cdot|Omega)(?![A-Za-z])){1,40})"
+)
+_TIGHT = re.compile(
+    r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
+)
+_BEFORE = re.compile(r"(?:in|the|US)\s*(?=\$?\d)")
+_NUMBERED = re.compile(r"\s*[-+$]?\d")
+
+
+def _with_unit(found: re.Match[str]) -> str:
+    """Return a unit in plain text as a word: `5 m`, `5km/h`."""
+    unit = found[3].strip(" .")
+    is_one = known(unit) and (found[2] or _TIGHT.fullmatch(unit))
+    return f"{found[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else found[0]
+
+
+def _one_name(command: re.Match[str]) -> str:
+    return _SAME.get(command[0], command[0])
+
+
+def _quoted(found: re.Match[str]) -> str:
+    """Return words between marks; what has no letter is no word."""
+    content = found[1].replace("\u00ab", " ").replace("\u00bb", " ")
+    if not any(char.isalpha() for char in content) or _NUMBERED.match(content):
+        return found[1]
+    if re.fullmatch(_FUNCTIONS, content.strip()) and content.strip() != "min":
+        return f"\\{content.strip()} "
+    inside = "_".join(content.replace("$", " ").split()).strip(",.;:_")
+    return f"\u00ab{inside}\u00bb"
+
+
+def _delimited(text: str) -> str:
+    """Return the text without maths delimiters; a lone dollar sign before a digit is money."""
+    bare = _QUOTED.sub("", text)
+    if bare.count("$") == 1 and "$" not in text.partition("$")[0]:
+        at = text.rfind("$")
+        if re.match(r"\s*\.?\d", text[at + 1 :]) and not text[:at].endswith("\u00ab"):
+            return (text[:at] + "\u00ab$\u00bb" + text[at + 1 :]).replace("%", "\u00ab%\u00bb")
+    parts, kept = _QUOTED.split(text), _QUOTED.findall(text)
+    plain = [part.replace("$", " ").replace("%", "\u00ab%\u00bb") for part in parts]
+    return "".join(a + b for a, b in zip(plain, [*kept, ""], strict=True))
+
+
+def _named(text: str) -> str:
+    """Return the text with its bare words marked, and names of signs as commands."""
+    parts, kept = _QUOTED.split(text), _QUOTED.findall(text)
+    made = list[str]()
+    for part in parts:
+        named = _PLAIN_ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", part)
+        named = _PLAIN_NAMES.sub(lambda name: f"\\{name[1].replace('infinity', 'infty')} ", named)
+        made.append(_BARE.sub(lambda word: f"\u00ab{word[0]}\u00bb", named))
+    return "".join(a + b for a, b in zip(made, [*kept, ""], strict=True))
+
+
+def _without_gaps(text: str) -> str:
+    if " " in text or "\n" in text or "\t" in text:
+        kept = _KEPT_GAP.sub(lambda gap: f"{gap[1] or ''}\0", _LOOSE.sub(";", text))
+        text = "".join(kept.split()).replace("\0", " ")
+    text = _CELSIUS.sub("\u00ab\\1\u00bb", text) if "deg\u00bb" in text else text
+    return _LETTER.sub(r"\1", text) if "\u00ab" in text else text
+
+
+def _braced(text: str) -> str:
+    if "_" in text and "\u00ab" in text:
+        text = _BASE_WORD.sub(_base, text)
+    if "{" in text:
+        text = _ONE.sub(r"\1\2", text)
+    if "\\frac" in text:
+        text = _SHORT_FRACTION.sub(lambda found: f"\\frac{_in_braces(found)}", text)
+    return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
+
+
+_BASES = "two three four five six seven eight nine ten eleven twelve".split()
+_BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
+
+
+def _base(word: re.Match[str]) -> str:
+    return f"{{{_BASES.index(word[1]) + 2}}}" if word[1] in _BASES else word[0]
+
+
+def _in_braces(found: re.Match[str]) -> str:
+    return "".join(part if part[0] == "{" else f"{{{part}}}" for part in found.groups())
+
+
+def split(text: str, separator: re.Pattern[str]) -> list[str]:
+    r"""Return the parts of a spelled text between separators that stand in no bracket.
+
+    >>> split(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
+    ['(1;2)', '\\{3,4\\}', 'f(5,6)']
+    """
+    ends = list(separator.finditer(text))
+    if not ends:
+        return [text]
+    depth, at, parts, start = 0, 0, list[str](), 0
+    for end in ends:
+        depth += _depth(text[at : end.start()])
+        at = end.start()
+        if depth == 0:
+            parts.append(text[start:at])
+            start = end.end()
+    return [*parts, text[start:]]
+
+
+_BRACKET = re.compile(r"\\[lr]angle(?![A-Za-z])|\\begin|\\end|\\?[()\[\]{}]")
+_OPENS = ("(", "[", "{", "\\{", "\\langle", "\\begin")
+
+
+def _depth(text: str) -> int:
+    return sum(1 if found in _OPENS else -1 for found in _BRACKET.findall(text))

@@ -1,0 +1,138 @@
+"""Every pattern of harness/extract.py is needed: without it, some row of the battery reads else.
+
+The module's source is run as a second module in which one pattern never matches.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from battery import BatteryRow, files, rows
+
+from harness import extract
+
+NEVER = "(?!)(?:", ")"
+"""What is put around a pattern so that it never matches, its groups as they were."""
+CALLS = {"compile", "fullmatch", "match", "search", "sub", "split", "findall", "finditer"}
+ELSEWHERE = {"_FENCE": "programs have no battery: tests/test_answers.py"}
+"""Patterns that no reply of the battery can need, and where they are needed."""
+LETTERS = "ABCDEFGHIJKLMNOP"
+
+Read = Callable[[Any, BatteryRow], object]
+
+
+def _integer(module: Any, row: BatteryRow) -> object:
+    return module.extract_integer(row.noisy())
+
+
+def _choice(module: Any, row: BatteryRow) -> object:
+    return module.extract_choice(row.noisy(), row.choices or ())
+
+
+def _expressions(module: Any, row: BatteryRow) -> object:
+    return module.extract_expressions(row.noisy())
+
+
+def _text(module: Any, row: BatteryRow) -> object:
+    if re.fullmatch(r"\(?[A-P]\)?\.?", row.gold):
+        return module.extract_choice(row.noisy(), letters=LETTERS)
+    return module.extract_texts(row.noisy())
+
+
+READERS: dict[str, Read] = {
+    "aime25": _integer,
+    "gpqa-diamond": _choice,
+    "mmlu": _choice,
+    "math500": _expressions,
+    "rlpr": _text,
+}
+
+
+def source() -> ast.Module:
+    return ast.parse(Path(extract.__file__).read_text("utf-8"))
+
+
+def patterns(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    """Yield each call that makes or uses a pattern, by the name that it has in the module."""
+    for statement in tree.body:
+        if getattr(statement, "name", "") == "_of_letters":
+            continue
+        calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and is_re(node)]
+        for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+            owner = owner_of(statement, call)
+            if isinstance(call.args[0], ast.Name):
+                owner = f"{call.args[0].id} in {owner}"
+            yield owner, call
+
+
+def is_re(call: ast.Call) -> bool:
+    made = call.func
+    if isinstance(made, ast.Attribute):
+        return made.attr in CALLS and isinstance(made.value, ast.Name) and made.value.id == "re"
+    return isinstance(made, ast.Name) and made.id == "_of_letters"
+
+
+def owner_of(statement: ast.stmt, call: ast.Call) -> str:
+    """Return the name that a pattern is assigned to, or the function that it stands in."""
+    if isinstance(statement, ast.Assign):
+        return ast.unparse(statement.targets[0])
+    functions = (
+        node
+        for node in ast.walk(statement)
+        if isinstance(node, ast.FunctionDef)
+        and node.lineno <= call.lineno <= (node.end_lineno or 0)
+    )
+    return next((node.name for node in functions), getattr(statement, "name", "?"))
+
+
+NAMES = [name for name, _ in patterns(source())]
+
+
+def without(number: int) -> ModuleType:
+    """Return the module with one pattern that never matches."""
+    tree = source()
+    _, call = list(patterns(tree))[number]
+    before, behind = map(ast.Constant, NEVER)
+    pattern = ast.BinOp(ast.BinOp(before, ast.Add(), call.args[0]), ast.Add(), behind)
+    call.args[0] = ast.fix_missing_locations(ast.copy_location(pattern, call.args[0]))
+    module = ModuleType(f"extract_without_{number}")
+    exec(compile(tree, extract.__file__, "exec"), module.__dict__)
+    return module
+
+
+@cache
+def readings() -> list[tuple[Read, BatteryRow, object]]:
+    """Return every row, how it is read and what is found."""
+    return [
+        (READERS[path.stem], row, READERS[path.stem](extract, row))
+        for path in files()
+        for _, row in rows(path.stem)
+    ]
+
+
+def reads_else(module: ModuleType, read: Read, row: BatteryRow, found: object) -> bool:
+    try:
+        return repr(read(module, row)) != repr(found)
+    except (AttributeError, TypeError, ValueError):
+        return True  # what relies on the pattern falls over
+
+
+@pytest.mark.parametrize(
+    "number", range(len(NAMES)), ids=[f"{name} ({n})" for n, name in enumerate(NAMES)]
+)
+def test_some_reply_of_the_battery_needs_the_pattern(number: int) -> None:
+    if NAMES[number] in ELSEWHERE:
+        return
+    module = without(number)
+    assert any(reads_else(module, *one) for one in readings()), f"no row needs {NAMES[number]}"
+
+
+def test_patterns_are_found_in_the_module() -> None:
+    """The list that the test goes by is not empty, and its exceptions are patterns."""
+    assert len(NAMES) > 20
+    assert {*ELSEWHERE} <= {*NAMES}
