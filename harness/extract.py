@@ -220,7 +220,7 @@ def _last_lines(tail: str) -> list[str]:
     lines = [line for line in tail.splitlines() if line.strip()]
     while lines and _PLEASANTRY.match(lines[-1]):
         lines.pop()
-    return lines
+    return [] if any(line.strip().lower() in ("or", "and") for line in lines[-2:]) else lines
 
 
 def _sentences(lines: Sequence[str]) -> list[str]:
@@ -274,7 +274,7 @@ _SCALE = (
     r"|dozen|percent|per\s*cent|half|halves|thirds?|k\b|bn\b)s?"
 )
 _GOES_ON = re.compile(
-    rf"[\s$}}]*(?:\\[,;:! ]|~|\s)*(?:\\text\w*\s*\{{\s*)?"
+    rf"[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
     rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))",
     re.I,
 )
@@ -286,12 +286,12 @@ _UNIT_BEHIND = re.compile(
 )
 _REMARK = re.compile(
     r"\s+\((?!or\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
-    r"|,?\s+(?:because|since|where|which|who|as)\s.*$",
+    r"|,?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$",
     re.S,
 )
 
 
-_QUOTED = re.compile(r"[\"\u201c]([^\"\u201c\u201d]{1,60})[\"\u201d](?!\s*:)")
+_QUOTED = re.compile(r"[\"\u201c](?=[A-Za-z])([^\"\u201c\u201d]{1,60})[\"\u201d](?!\s*:)")
 
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
@@ -308,7 +308,7 @@ def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
     plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,!").strip(" *_`")
     quoted = _QUOTED.match(text.strip(" *_`"))
-    plain = quoted[1] if quoted else plain.removesuffix('"}')
+    plain = quoted[1] if quoted else plain.removesuffix('"}').replace('"', "")
     maths = MATHS.fullmatch(plain)
     if maths:
         plain = next(group for group in maths.groups() if group is not None).strip()
@@ -337,14 +337,17 @@ _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{1,9}}")
 _LEADING = re.compile(
     rf"(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
-    r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|,\s*\d"
+    r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
     r"|\s*[-+/^*<>%=?!\u00d7\u00b7\u00f7\u221a\u03c0\d\\]|\s*_\{?\d"
-    r"|\s+(?:and|to|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
-    rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly)\b"
+    r"|\s+(?:and|to|versus|vs|as\s+well\s+as|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
+    rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
     r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)",
     re.I,
 )
 """A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
+
+
+_ENCLOSING = re.compile(r"[()\[\]{}\"\u201c\u201d*]|^\s+")
 
 
 def _integer_of(one: Statement) -> int | _Unclear | None:
@@ -366,7 +369,7 @@ def _stated_integer(value: str) -> int | None:
     whole = _whole_integer(value)
     if whole is not None:
         return whole
-    leading = _LEADING.match(without_markup(value[:LONGEST]).lstrip(" \"'{("))
+    leading = _LEADING.match(_ENCLOSING.sub("", without_markup(value[:LONGEST])))
     return int(leading[1].replace(",", "")) if leading else None
 
 
@@ -427,7 +430,10 @@ _SEVERAL = re.compile(
     r"|(?i:also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b)"
 )
 """Letters, but none that could be read: E, or A or B."""
-_LISTED = r"(?:[,;]|\band|\bor)\s+[(\[]@[)\]]|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
+_LISTED = (
+    r"(?:[,;&)\]]|\b(?:and|or|else|versus|vs|possibly|even|alternatively))\W{0,4}[(\[]@[)\]]"
+    r"|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
+)
 _REASONS = re.compile(
     r"\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b",
     re.I,
@@ -457,6 +463,7 @@ _CONCLUDED = (
 )
 _PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
 """A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
+_HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
 _SYMBOLS = re.compile(r"(?:\s*[^\w\s)\]}.\x00-\x7f])+$")
 """A tick or a smile behind a letter."""
@@ -508,7 +515,9 @@ class _Choices:
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the letter that a text begins with and says no more about."""
         plain = without_markup(text[:LONGEST]).strip(" _'\"\u2018\u2019\u201c\u201d{},:")
-        plain = plain if plain.isascii() else _SYMBOLS.sub("", plain)
+        plain = (
+            _HOPE.sub("", plain.replace('"', "")) if plain.isascii() else _SYMBOLS.sub("", plain)
+        )
         if small := _SMALL.match(plain):
             plain = small.group().upper() + plain[small.end() :]
         choice = _of_letters(_READ, self.letters).match(plain)

@@ -90,6 +90,8 @@ _ALONE = re.compile(
 )
 """What may stand before a label on an answer line."""
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s|\.{2,}|\u2026)*")
+_NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\n[^\n]{0,80})?", re.I)
+"""A value that goes on: "70", a line with "or", "71"."""
 _TRAILING = re.compile(
     r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
     r"[\s,;]*)*$",
@@ -139,6 +141,8 @@ def _boxes(said: str) -> Iterator[Statement]:
         content, end, stop = box
         more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
         hedged = _OR_BOXED.search(said[max(0, end - 40) : end])
+        if said[stop : stop + 3].strip(" $*").startswith("?"):
+            continue
         yield Statement("box", end, stop, content or "", "or" if hedged else more)
 
 
@@ -186,6 +190,9 @@ def _valued(said: str, at: int, start: int) -> Statement:
     end = SENTENCE_END.search(said, stop, stop + LONGEST)
     last = end.start() if end else min(len(said), stop + LONGEST)
     line = said[start : stop + LONGEST].partition("\n")[0] if not maths else said[start:last]
+    if goes_on := _NEXT_LINE.match(said, last):
+        last = goes_on.end()
+        line = said[start:last]
     form = "line" if _ALONE.fullmatch(before) else "sentence"
     return Statement(form, at, last, said[start:last].strip(), line.strip(), start)
 
@@ -202,7 +209,8 @@ _SUPPOSED = re.compile(
 )
 _NOT_SAID = re.compile(
     r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
-    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
+    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|hardly|den(?:y|ies)"
+    r"|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
     r"|\b(?:some|many|most|people|others|they)\s+(?:say|argue|believe)\b|\bno\s+way\b"
     r"|n['\u2019]t\b",
     re.I,
@@ -215,10 +223,12 @@ _WRONG = (
     r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true))\b"
 )
 _NOT_BOXED = re.compile(
-    r"(?:\b(?:not|never|instead\s+of|rather\s+than|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
-    rf"|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
+    r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
+    r"|(?:might|may|could)\s+(?:\w+\s+)?be|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
+    rf"|(?:\\neq?\b|\u2260)[\s$*(]*|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
     re.I,
 )
+_LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _ABOUT = re.compile(
     r"\b(?:behind|for|of|to|about|get|reach|explain\w*|check\w*|verify)\s+(?:this|the|my|our|that)\s+"
     r"(?:\w+\s+)?$",
@@ -226,7 +236,8 @@ _ABOUT = re.compile(
 )
 """Before a label that speaks about an answer: "the reasoning behind this answer:"."""
 _DENIES = re.compile(
-    rf"^[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
+    rf"(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
+    r"|[({]\s*\(?(?:wrong|incorrect|false)\s*[)}]|\bunless\b|\bdepending\s+on\b"
     rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
     r"|\bI\s+(?:could\s+not|cannot|can['\u2019]t|couldn['\u2019]t)\s+(?:show|prove|verify|confirm)\b"
     r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
@@ -237,7 +248,7 @@ _DENIES = re.compile(
 """Behind a statement in its sentence, or in the next one: it is wrong."""
 _OR_ELSE = re.compile(r"[\W_]*(?:alternatively|(?:or\s+)?(?:maybe|perhaps|possibly))\b", re.I)
 _TAKES_BACK = re.compile(
-    r"\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
+    r"\bactually,?\s+no\b|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
     r"|\bscratch\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
     r"|\b(?:disregard|ignore)\s+(?:(?:that|this)\s*(?=[.,;!\n]|$|answer\b|result\b)"
     r"|my\b|the\s+(?:above|(?:\w+\s+)?(?:answer|result))\b)"
@@ -253,7 +264,7 @@ _TAKES_BACK = re.compile(
     re.I,
 )
 _CONFIRMS = re.compile(
-    r"\b(?:yes|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands|matches"
+    r"\b(?:yes(?=[,!:])|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands|matches"
     r"|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705",
     re.I,
 )
@@ -276,14 +287,20 @@ _JOINING = re.compile(
 
 def denied(said: str, one: Statement) -> bool:
     """Return whether a statement is a condition, a denial or hearsay, or called wrong at once."""
-    if _DENIES.search(one.text if one.value else one.more):
-        return True
-    if one.value and "would" in said[one.start : one.value] and " if " in one.text:
+    behind = one.text if one.value else f"{one.text} {one.more}"
+    if _DENIES.search(one.text) or _DENIES.search(one.more if not one.value else ""):
         return True
     before = said[max(0, one.start - 200) : one.start]
     before = before[before.rfind("\n") + 1 :]
     if one.form in ("box", "tag"):
-        return bool(_NOT_BOXED.search(before))
+        if _NOT_BOXED.search(before) or (
+            " if " in behind and before.rstrip(" $").endswith("would be")
+        ):
+            return True
+        label = _LABEL_BEFORE.search(before)
+        return bool(label) and doubted(_SENTENCE.sub("", before[: label.start()], count=1))
+    if "would" in said[one.start : one.value] and " if " in one.text:
+        return True
     if _ABOUT.search(before):
         return True
     return doubted(_SENTENCE.sub("", before, count=1))
