@@ -72,6 +72,7 @@ PIECES = {
     "fences": "```\n",
     "equals": "=",
     "sums": "x=7+",
+    "equal sums": "1+1=",
     "powers": "^",
     "so it is": "so it is 7, ",
     "therefore": "Therefore, ",
