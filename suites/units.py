@@ -132,10 +132,7 @@ SCALES = {
 _NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
 _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
 _CHANGING = frozenset(
-    "about almost always and approximately around as at but exactly false fewer greater if is "
-    "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
-    "probably scores so sometimes than tens than under was when where wrong halves thirds "
-    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths billionths".split()
+    ["about", "almost", "always", "and", "approximately", "around", "as", "at", "but", "exactly", "false", "fewer", "greater", "if", "is", "least", "less", "maybe", "minus", "mod", "modulo", "more", "most", "nearly", "no", "not", "only", "or", "over", "perhaps", "plus", "possibly", "probably", "scores", "so", "sometimes", "than", "tens", "than", "under", "was", "when", "where", "wrong", "halves", "thirds", "quarters", "fourths", "fifths", "sixths", "sevenths", "eighths", "ninths", "tenths", "hundredths", "thousandths", "millionths", "billionths"]
 )
 """Words that make another statement of a number."""
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
