@@ -17,7 +17,7 @@ Where in a reply statements are is statements.py; whether an answer is right is 
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -40,6 +40,7 @@ from harness.statements import (
     last_lines,
     last_sentences,
     parted,
+    places,
     stand_together,
     statements,
     taken_back,
@@ -435,16 +436,20 @@ _REASONS = re.compile(
     r"\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b",
     re.I,
 )
-_SAID_CORRECT = (
+_IS_CORRECT = re.compile(
+    r"\s+(?:is|must\s+be)[\s*_]+(?:\w+ly\s+|thus\s+|therefore\s+)?"
+    r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
+    r"(?:\s+(?:answer|choice|option|one|statement))?|the\s+(?:answer|one))"
+    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))",
+    re.M,
+)
+_WHICH_IS = (
     r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
     r"(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
     r"|(?:^|(?<=[.!?,:]\s)|(?<=\b[Ss]o )|(?<=\bthus )|(?<=\bhence ))[*_]{0,2})(@)[)\]*_]*"
-    r"(?::[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\s+(?:is|must\s+be)[\s*_]+(?:\w+ly\s+|thus\s+|therefore\s+)?"
-    r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
-    r"(?:\s+(?:answer|choice|option|one|statement))?|the\s+(?:answer|one))"
-    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))"
+    r"(?::[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\Z"
 )
-_CORRECT = re.compile(r"\b(?:correct|right|best|final|true|is the (?:answer|one))\b")
+"""A letter that is said to be correct, up to its verb."""
 _ONLY = r"(?:(?i:option|choice|answer)\s+)?[(\[{]?((?i:@))[)\]}]?[.:]?"
 _OPTION_LINE = (
     r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)"
@@ -481,17 +486,20 @@ class _Choices:
     def statements(self, said: str, words: Sequence[str]) -> list[Statement]:
         """Return what statements.py finds, and where a letter is said to be correct."""
         found, base = statements(said, CHOICE_WORDS), max(0, len(said) - TAIL)
-        correct = _of_letters(_SAID_CORRECT, self.letters)
-        lines = {
-            (said.rfind("\n", 0, at.start()) + 1, said.find("\n", at.end()))
-            for at in _CORRECT.finditer(said, base)
-        }
         others = [
-            Statement("sentence", one.start(), one.end(), one[1])
-            for start, end in lines
-            for one in correct.finditer(said, max(start, base), end if end >= 0 else len(said))
+            one for verb in (" is", " must be") for one in self._said_correct(said, base, verb)
         ]
         return in_order(said, [*found, *others]) if others else found
+
+    def _said_correct(self, said: str, base: int, verb: str) -> Iterator[Statement]:
+        for at in places(said, verb, base):
+            correct = _IS_CORRECT.match(said, at)
+            if correct:
+                start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
+                before = said[start : correct.start()]
+                letter = _of_letters(_WHICH_IS, self.letters).search(before)
+                if letter:
+                    yield Statement("sentence", start + letter.start(), correct.end(), letter[1])
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""

@@ -161,11 +161,11 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
     lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
-    places = [(at, len(word), _AFTER) for word in words for at in _places(lower, word)]
+    labels = [(at, len(word), _AFTER) for word in words for at in places(lower, word)]
     small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
     for word in (word for word in FOREIGN_WORDS if word in small):
-        places += [(at, len(word), _AFTER_FOREIGN) for at in _places(small, word)]
-    for at, length, after in places:
+        labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
+    for at, length, after in labels:
         if at and lower[at - 1].isalpha() and lower[at].isalpha():
             continue
         label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
@@ -174,8 +174,9 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
             yield one
 
 
-def _places(text: str, word: str) -> Iterator[int]:
-    at = text.find(word)
+def places(text: str, word: str, start: int = 0) -> Iterator[int]:
+    """Yield where a word stands in a text."""
+    at = text.find(word, start)
     while at >= 0:
         yield at
         at = text.find(word, at + len(word))
