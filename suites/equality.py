@@ -10,7 +10,6 @@ equation. Spelling is latex.py, units are units.py, numbers quantities.py.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from math import gcd
 from typing import Literal
@@ -280,7 +279,7 @@ def _equated(text: str, name: str, depth: int) -> Shape:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
             return Shape("ratio", text, _parts(parts, depth))
         return Shape("value", text, name=name, value=measured(text))
-    if not all(sides) or differing(sides):
+    if len(sides) > MOST_PARTS or not all(sides) or differing(sides):
         return Shape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))

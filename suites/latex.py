@@ -29,6 +29,11 @@ _SAME = {
     "\\dot": "\\overline", "\\colon": ":", "\\div": "/", "\\lvert": "|", "\\rvert": "|",
     "\\emptyset": "\\varnothing", "\\backslash": "\\setminus",
 }  # fmt: skip
+_GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
+_VULGAR = (
+    "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
+    "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78",
+)
 _SIGNS = {
     "\u2212": "-", "\u2013": "-", "\u00d7": "\\cdot ", "\u00b7": "\\cdot ", "\u22c5": "\\cdot ",
     "\u2264": "\\leq ", "\u2a7d": "\\leq ", "\u2265": "\\geq ", "\u2a7e": "\\geq ",
@@ -40,12 +45,9 @@ _SIGNS = {
     "\u20b9": "\u00ab\u20b9\u00bb", "\u00a2": "\u00ab\u00a2\u00bb", "\u2026": "\\ldots ",
     "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
     "\u2228": "\\lor ", "\u2216": "\\setminus ", "\u2236": ":", "\u03c6": "\\phi ",
-    **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
-        .split())},
+    **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())},
     **{char: f"\\frac{{{part[0]}}}{{{part[1]}}}" for char, part in zip(
-        "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
-        "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78".split(), strict=True)},
+        _VULGAR[0], _VULGAR[1].split(), strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
 _RAISED = dict(
@@ -210,9 +212,8 @@ def _braced(text: str) -> str:
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
 
 
-_BASES: tuple[str, ...] = tuple(
-    "two three four five six seven eight nine ten eleven twelve".split()
-)
+_WORDS_OF_BASES = "two three four five six seven eight nine ten eleven twelve"
+_BASES: list[str] = [*_WORDS_OF_BASES.split()]
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 

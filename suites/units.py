@@ -131,13 +131,15 @@ SCALES = {
 """Words that multiply the number before them."""
 _NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
 _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
-_CHANGING = frozenset(
+_CHANGING_WORDS = (
     "about almost always and approximately around as at but exactly false fewer greater if is "
     "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
     "probably scores so sometimes than tens than under was when where wrong halves thirds "
-    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths billionths".split()
+    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths "
+    "millionths billionths"
 )
 """Words that make another statement of a number."""
+_CHANGING = frozenset(_CHANGING_WORDS.split())
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
 _TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z])")
