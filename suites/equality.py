@@ -504,21 +504,16 @@ def _letters(text: str) -> str:
 
 def _cannot_be(gold: str, said: str) -> bool:
     """Return whether math-verify would be wrong to say yes, or need not be asked."""
-    if _SPACED.search(said) or "\u00ab" in said.replace(
-        "\u00abdeg\u00bb", ""
-    ):  # it multiplies: 7 10
-        return True
-    if _DANGLING.search(said) and not _DANGLING.search(gold):
-        return True
-    if _FUNCTION.search(said) and not _FUNCTION.search(gold):  # the question again
-        return True
+    if _SPACED.search(said) or "\u00ab" in said.replace("\u00abdeg\u00bb", ""):
+        return True  # it multiplies (7 10) and leaves words out
+    if any(odd.search(said) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):
+        return True  # an answer that goes on, or the question again
     if _FACTORED.fullmatch(gold):
-        factors = len(_SUM.findall(gold)), len(_SUM.findall(said))
-        if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
+        sums = len(_SUM.findall(gold)), len(_SUM.findall(said))
+        if not _FACTORED.fullmatch(said) or sums[1] < sums[0]:
             return True
-    return not re.search(r"[0-9A-Za-z]", said) or bool(
-        _variables(said) - _variables(gold) - {"e", "i"}
-    )
+    others = _variables(said) - _variables(gold) - {"e", "i"}
+    return bool(others) or not re.search(r"[0-9A-Za-z]", said)
 
 
 def _variables(text: str) -> set[str]:
@@ -527,7 +522,6 @@ def _variables(text: str) -> set[str]:
 
 
 _VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
-
 
 _CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
 _STATED_CHOICE = re.compile(

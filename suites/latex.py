@@ -40,7 +40,8 @@ _SIGNS = {
     "\u2260": "\\neq ", "\u2248": "\\approx ", "\u00b1": "\\pm ", "\u2213": "\\mp ",
     "\u222a": "\\cup ", "\u2229": "\\cap ", "\u2208": "\\in ", "\u221e": "\\infty ",
     "\u00b0": "^\\circ ", "\u221a": "\\sqrt ", "\u00f7": "/", "\u2044": "/", "\u2215": "/",
-    "\u27e8": "\\langle ", "\u27e9": "\\rangle ", "\u211d": "\\mathbb{R}", "\u2205": "\\varnothing ",
+    "\u27e8": "\\langle ", "\u27e9": "\\rangle ", "\u211d": "\\mathbb{R}",
+    "\u2205": "\\varnothing ",
     "\u20ac": "\u00ab\u20ac\u00bb", "\u00a3": "\u00ab\u00a3\u00bb", "\u00a5": "\u00ab\u00a5\u00bb",
     "\u20b9": "\u00ab\u20b9\u00bb", "\u00a2": "\u00ab\u00a2\u00bb", "\u2026": "\\ldots ",
     "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
@@ -102,8 +103,10 @@ def spelled(text: str) -> str:
     if "\\" in made:
         made = _COMMAND.sub(_one_name, _SIZES.sub(" ", made))
         made = _DEGREES.sub("\u00abdeg\u00bb", made)
-        for _ in range(3):
+        for _ in range(3 if "{" in made else 0):
             made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
+            if "{" not in made:
+                break
     if "$" in made or "%" in made:
         made = _delimited(made)
     if found := _UNIT_OF.fullmatch(made):

@@ -134,7 +134,7 @@ _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mic
 _CHANGING_WORDS = (
     "about almost always and approximately around as at but exactly false fewer greater if is "
     "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
-    "probably scores so sometimes than tens than under was when where wrong halves thirds "
+    "probably scores so sometimes tens than under was when where wrong halves thirds "
     "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths "
     "millionths billionths"
 )
