@@ -154,7 +154,7 @@ _THOUSANDS = re.compile(
     "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
 )
 _RATIO = re.compile(r"\d:\d")
-_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "\\langle": ("\\rangle",)}
+_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "{": ("}",), "\\langle": ("\\rangle",)}
 
 
 @lru_cache(maxsize=4096)
@@ -221,9 +221,10 @@ def _bracketed(text: str, name: str, depth: int) -> Shape | None:
         return None
     inside = text[len(opens) : len(text) - len(closes)]
     parts = split(inside, _COMMA)
-    if len(parts) == 1 and opens + closes == "()":
+    if len(parts) == 1 and opens + closes in ("()", "{}"):
         return _shape(inside, depth + 1)
-    return Shape(opens + closes, text, _parts(parts, depth), name)
+    kind = "\\{\\}" if opens == "{" else opens + closes
+    return Shape(kind, text, _parts(parts, depth), name)
 
 
 _ANY = re.compile(r"(?<=[)\]}>e])(?=.)")

@@ -96,17 +96,9 @@ def spelled(text: str) -> str:
     >>> spelled(r"\left( 3, \dfrac\pi2 \right)"), spelled(r"9\,\text{thousand}"), spelled("3π cm²")
     ('(3;\\frac{\\pi}{2})', '9«thousand»', '3\\pi«cm»^2')
     """
-    made = _BEFORE.sub("", text.strip().strip("*`").strip())
-    if not made.isascii():
-        made = _ascii(made)
-    made = _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
+    made = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
     if "\\" in made:
-        made = _COMMAND.sub(_one_name, _SIZES.sub(" ", made))
-        made = _DEGREES.sub("\u00abdeg\u00bb", made)
-        for _ in range(3 if "{" in made else 0):
-            made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
-            if "{" not in made:
-                break
+        made = _without_commands(made)
     if "$" in made or "%" in made:
         made = _delimited(made)
     if found := _UNIT_OF.fullmatch(made):
@@ -115,6 +107,26 @@ def spelled(text: str) -> str:
         made = _named(made)
     made = _without_gaps(made).rstrip(".")
     return _braced(made)
+
+
+def _signs(text: str) -> str:
+    """Return the text with Unicode and the signs of plain text as LaTeX."""
+    made = text if text.isascii() else _ascii(text)
+    if made[:1] == "~" and "\\" not in made:  # about
+        made = f"\\sim{made[1:]}"
+    if "*" in made:
+        made = _POWER_SIGN.sub("^", made).replace("*", "\\cdot ")
+    return _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
+
+
+def _without_commands(text: str) -> str:
+    """Return the text with one name for each command, and words of other fonts between marks."""
+    made = _DEGREES.sub("\u00abdeg\u00bb", _COMMAND.sub(_one_name, _SIZES.sub(" ", text)))
+    for _ in range(3):
+        if "{" not in made:
+            break
+        made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
+    return made
 
 
 _WORDY = re.compile("[A-Za-z]{2}")
@@ -147,6 +159,7 @@ _TIGHT = re.compile(
     r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
 )
 _BEFORE = re.compile(r"(?:in|the|US)\s*(?=\$?\d)")
+_POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
 
 
