@@ -8,7 +8,7 @@ Read in this order: aime25.py (a small real suite), programs.py (judging a progr
 livecodebench.py (the large real suite) and what it imports, checked.py (judging by assertions),
 humaneval.py, mbpp.py and bigcodebench.py, choices.py (what multiple-choice exams share),
 gpqa_diamond.py with gpqa_rows.py and choice_order.py, mmlu.py, math500.py with equality.py (when
-two formulas are equal: rationals.py, intervals.py, behind_numbers.py and units.py for what needs no
+two formulas are equal: latex.py, quantities.py and units.py for what needs no
 algebra, equality_process.py for what does), rlpr.py with rlpr_rows.py, rlpr_rules.py and
 quantities.py, practice.py (what the four generated suites share), practice_integer.py and its
 neighbours, practice_unseen.py (exams unlike what taught), named.py (suites by name), openings.py

@@ -154,7 +154,7 @@ _THOUSANDS = re.compile(
     "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
 )
 _RATIO = re.compile(r"\d:\d")
-_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "\\langle": ("\\rangle",)}
+_BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "{": ("}",), "\\langle": ("\\rangle",)}
 
 
 @lru_cache(maxsize=4096)
@@ -221,9 +221,10 @@ def _bracketed(text: str, name: str, depth: int) -> Shape | None:
         return None
     inside = text[len(opens) : len(text) - len(closes)]
     parts = split(inside, _COMMA)
-    if len(parts) == 1 and opens + closes == "()":
+    if len(parts) == 1 and opens + closes in ("()", "{}"):
         return _shape(inside, depth + 1)
-    return Shape(opens + closes, text, _parts(parts, depth), name)
+    kind = "\\{\\}" if opens == "{" else opens + closes
+    return Shape(kind, text, _parts(parts, depth), name)
 
 
 _ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
@@ -279,7 +280,7 @@ def _equated(text: str, name: str, depth: int) -> Shape:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
             return Shape("ratio", text, _parts(parts, depth))
         return Shape("value", text, name=name, value=measured(text))
-    if not all(sides) or differing(sides):
+    if len(sides) > MOST_PARTS or not all(sides) or differing(sides):
         return Shape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
@@ -504,21 +505,16 @@ def _letters(text: str) -> str:
 
 def _cannot_be(gold: str, said: str) -> bool:
     """Return whether math-verify would be wrong to say yes, or need not be asked."""
-    if _SPACED.search(said) or "\u00ab" in said.replace(
-        "\u00abdeg\u00bb", ""
-    ):  # it multiplies: 7 10
-        return True
-    if _DANGLING.search(said) and not _DANGLING.search(gold):
-        return True
-    if _FUNCTION.search(said) and not _FUNCTION.search(gold):  # the question again
-        return True
+    if _SPACED.search(said) or "\u00ab" in said.replace("\u00abdeg\u00bb", ""):
+        return True  # it multiplies (7 10) and leaves words out
+    if any(odd.search(said) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):
+        return True  # an answer that goes on, or the question again
     if _FACTORED.fullmatch(gold):
-        factors = len(_SUM.findall(gold)), len(_SUM.findall(said))
-        if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
+        sums = len(_SUM.findall(gold)), len(_SUM.findall(said))
+        if not _FACTORED.fullmatch(said) or sums[1] < sums[0]:
             return True
-    return not re.search(r"[0-9A-Za-z]", said) or bool(
-        _variables(said) - _variables(gold) - {"e", "i"}
-    )
+    others = _variables(said) - _variables(gold) - {"e", "i"}
+    return bool(others) or not re.search(r"[0-9A-Za-z]", said)
 
 
 def _variables(text: str) -> set[str]:
@@ -527,7 +523,6 @@ def _variables(text: str) -> set[str]:
 
 
 _VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
-
 
 _CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
 _STATED_CHOICE = re.compile(

@@ -2,9 +2,10 @@ r"""Decide with math-verify whether two answers are equal: the program in a proc
 
 Run by suites/equality_process.py as `python -I equality_worker.py CPU_S PATH...`; podium never
 imports it. One JSON object a line: in `{"pairs": [[target, answer, places], ...]}`, out `{"equal":
-[...]}`, or `{"gave_up": signal}` where the checking itself did not end. A first process loads the libraries
-once and forks the one that works; the kernel ends that one after its CPU seconds (CPU and not wall
-time, so that a busy machine changes no verdict), and another is forked within milliseconds.
+[...]}`, or `{"gave_up": signal}` where the checking itself did not end. A first process loads the
+libraries once and forks the one that works; the kernel ends that one after its CPU seconds (CPU and
+not wall time, so that a busy machine changes no verdict), and another is forked within
+milliseconds.
 
 math-verify 0.9.0 evaluates text with Python in one place (`ExprExtractionConfig`, never used here)
 and sympy 1.14 wherever a string becomes an expression, `Number("12")` among them. That function is

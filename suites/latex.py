@@ -29,22 +29,26 @@ _SAME = {
     "\\dot": "\\overline", "\\colon": ":", "\\div": "/", "\\lvert": "|", "\\rvert": "|",
     "\\emptyset": "\\varnothing", "\\backslash": "\\setminus",
 }  # fmt: skip
+_GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
+_VULGAR = (
+    "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
+    "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78",
+)
 _SIGNS = {
     "\u2212": "-", "\u2013": "-", "\u00d7": "\\cdot ", "\u00b7": "\\cdot ", "\u22c5": "\\cdot ",
     "\u2264": "\\leq ", "\u2a7d": "\\leq ", "\u2265": "\\geq ", "\u2a7e": "\\geq ",
     "\u2260": "\\neq ", "\u2248": "\\approx ", "\u00b1": "\\pm ", "\u2213": "\\mp ",
     "\u222a": "\\cup ", "\u2229": "\\cap ", "\u2208": "\\in ", "\u221e": "\\infty ",
     "\u00b0": "^\\circ ", "\u221a": "\\sqrt ", "\u00f7": "/", "\u2044": "/", "\u2215": "/",
-    "\u27e8": "\\langle ", "\u27e9": "\\rangle ", "\u211d": "\\mathbb{R}", "\u2205": "\\varnothing ",
+    "\u27e8": "\\langle ", "\u27e9": "\\rangle ", "\u211d": "\\mathbb{R}",
+    "\u2205": "\\varnothing ",
     "\u20ac": "\u00ab\u20ac\u00bb", "\u00a3": "\u00ab\u00a3\u00bb", "\u00a5": "\u00ab\u00a5\u00bb",
     "\u20b9": "\u00ab\u20b9\u00bb", "\u00a2": "\u00ab\u00a2\u00bb", "\u2026": "\\ldots ",
     "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
     "\u2228": "\\lor ", "\u2216": "\\setminus ", "\u2236": ":", "\u03c6": "\\phi ",
-    **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(
-        ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "omicron", "pi", "rho"])},
+    **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())},
     **{char: f"\\frac{{{part[0]}}}{{{part[1]}}}" for char, part in zip(
-        "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
-        ["12", "13", "23", "14", "34", "15", "25", "35", "45", "16", "56", "18", "38", "58", "78"], strict=True)},
+        _VULGAR[0], _VULGAR[1].split(), strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
 _RAISED = dict(
@@ -92,15 +96,9 @@ def spelled(text: str) -> str:
     >>> spelled(r"\left( 3, \dfrac\pi2 \right)"), spelled(r"9\,\text{thousand}"), spelled("3π cm²")
     ('(3;\\frac{\\pi}{2})', '9«thousand»', '3\\pi«cm»^2')
     """
-    made = _BEFORE.sub("", text.strip().strip("*`").strip())
-    if not made.isascii():
-        made = _ascii(made)
-    made = _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
+    made = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
     if "\\" in made:
-        made = _COMMAND.sub(_one_name, _SIZES.sub(" ", made))
-        made = _DEGREES.sub("\u00abdeg\u00bb", made)
-        for _ in range(3):
-            made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
+        made = _without_commands(made)
     if "$" in made or "%" in made:
         made = _delimited(made)
     if found := _UNIT_OF.fullmatch(made):
@@ -109,6 +107,26 @@ def spelled(text: str) -> str:
         made = _named(made)
     made = _without_gaps(made).rstrip(".")
     return _braced(made)
+
+
+def _signs(text: str) -> str:
+    """Return the text with Unicode and the signs of plain text as LaTeX."""
+    made = text if text.isascii() else _ascii(text)
+    if made[:1] == "~" and "\\" not in made:  # about
+        made = f"\\sim{made[1:]}"
+    if "*" in made:
+        made = _POWER_SIGN.sub("^", made).replace("*", "\\cdot ")
+    return _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
+
+
+def _without_commands(text: str) -> str:
+    """Return the text with one name for each command, and words of other fonts between marks."""
+    made = _DEGREES.sub("\u00abdeg\u00bb", _COMMAND.sub(_one_name, _SIZES.sub(" ", text)))
+    for _ in range(3):
+        if "{" not in made:
+            break
+        made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
+    return made
 
 
 _WORDY = re.compile("[A-Za-z]{2}")
@@ -141,6 +159,7 @@ _TIGHT = re.compile(
     r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
 )
 _BEFORE = re.compile(r"(?:in|the|US)\s*(?=\$?\d)")
+_POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
 
 
@@ -209,9 +228,8 @@ def _braced(text: str) -> str:
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
 
 
-_BASES: tuple[str, ...] = tuple(
-    ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-)
+_WORDS_OF_BASES = "two three four five six seven eight nine ten eleven twelve"
+_BASES: list[str] = [*_WORDS_OF_BASES.split()]
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 

@@ -3,8 +3,9 @@ r"""Numbers: plain ones read exactly, and quantities as references of RLPR state
 `rational` reads integers, decimals, fractions, mixed numbers and powers of ten. `quantity` reads a
 number with its unit, percent sign or word for a scale; `alike` compares two as OpenBMB/RLPR does at
 8490fca (`math_equal` of verl/utils/reward_score/prime_math/grader.py: relative tolerance 1e-4),
-except that whole numbers must be equal, that factors of 100 are forgiven only beside a percent sign,
-and that two different units differ. Not here: names of units (units.py), expressions (equality.py).
+except that whole numbers must be equal, that factors of 100 are forgiven only beside a percent
+sign, and that two different units differ. Not here: names of units (units.py), expressions
+(equality.py).
 """
 
 import math
@@ -131,18 +132,15 @@ def no_finite_decimal(number: Fraction) -> bool:
 
 
 def _fraction(parts: dict[str, str]) -> Fraction | None:
+    parts = {name: value.replace(",", "").rstrip(".") for name, value in parts.items()}
     if "whole" in parts:
-        return Fraction(parts["whole"].rstrip(".").replace(",", "")) * Fraction(10) ** int(
-            parts.get("ten") or 0
-        )
+        return Fraction(parts["whole"]) * Fraction(10) ** int(parts.get("ten") or 0)
     if "first" in parts:
         return _repeating(parts)
-    bottom = Fraction(parts["bottom"].rstrip(".").replace(",", ""))
+    bottom = Fraction(parts["bottom"])
     if bottom == 0:
         return None
-    value = Fraction(parts["top"].rstrip(".").replace(",", "")) / bottom + int(
-        parts.get("mixed") or 0
-    )
+    value = Fraction(parts["top"]) / bottom + int(parts.get("mixed") or 0)
     negative = (parts["sign"] == "-") != (parts.get("minus") == "-")
     return -value if negative else value
 
@@ -166,7 +164,8 @@ def computed(text: str) -> Fraction | None:
     return sum((Fraction(math.prod(map(int, term))) for term in terms), Fraction(0))
 
 
-_TERMS = re.compile(r"(?:[-+]?\d{1,15}(?:(?:\\cdot|\*)\d{1,15}){0,9}){1,20}")
+_PRODUCT = r"\d{1,15}(?:(?:\\cdot|\*)\d{1,15}){0,9}"
+_TERMS = re.compile(rf"[-+]?{_PRODUCT}(?:[-+]{_PRODUCT}){{0,19}}")
 _TERM = re.compile(r"[-+]?\d+(?:(?:\\cdot|\*)\d+)*")
 _FACTOR = re.compile(r"[-+]?\d+")
 

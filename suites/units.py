@@ -131,71 +131,18 @@ SCALES = {
 """Words that multiply the number before them."""
 _NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
 _PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
-_CHANGING = frozenset(
-    [
-        "about",
-        "almost",
-        "always",
-        "and",
-        "approximately",
-        "around",
-        "as",
-        "at",
-        "but",
-        "exactly",
-        "false",
-        "fewer",
-        "greater",
-        "if",
-        "is",
-        "least",
-        "less",
-        "maybe",
-        "minus",
-        "mod",
-        "modulo",
-        "more",
-        "most",
-        "nearly",
-        "no",
-        "not",
-        "only",
-        "or",
-        "over",
-        "perhaps",
-        "plus",
-        "possibly",
-        "probably",
-        "scores",
-        "so",
-        "sometimes",
-        "than",
-        "tens",
-        "than",
-        "under",
-        "was",
-        "when",
-        "where",
-        "wrong",
-        "halves",
-        "thirds",
-        "quarters",
-        "fourths",
-        "fifths",
-        "sixths",
-        "sevenths",
-        "eighths",
-        "ninths",
-        "tenths",
-        "hundredths",
-        "thousandths",
-        "millionths",
-        "billionths",
-    ]
+_CHANGING_WORDS = (
+    "about almost always and approximately around as at but exactly false fewer greater if is "
+    "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
+    "probably scores so sometimes tens than under was when where wrong halves thirds "
+    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths "
+    "millionths billionths"
 )
 """Words that make another statement of a number."""
+_CHANGING = frozenset(_CHANGING_WORDS.split())
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
 _TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
+_WORD = re.compile("[A-Za-z]{2,}")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)(?![A-Za-z])")
 _MONEY = re.compile(
     "([-+]?)(?:US)?\u00ab([$\u20ac\u00a3\u00a5\u20b9]|USD|EUR|GBP|dollars?|euros?)\u00bb([-+]?)"
@@ -232,11 +179,12 @@ def measured(text: str) -> Measured:
     text = f"{money[1]}{money[3]}{text[money.end() :]}" if money else text
     currency = spelled(money[2]) if money else ""
     tail = _TAIL.search(text)
-    if tail is None or not tail.start():
+    if tail is None or not tail.start() or _WORD.fullmatch(text, 0, tail.start()):
         return Measured(text, currency)
     said = tail[0].replace("\u00ab%\u00bb", "\u00abpercent\u00bb").lstrip("^{")
     plain = re.sub("[\u00ab\u00bb_.;]", " ", re.sub("[{}]", "", said))
-    made = _behind(text[: tail.start()], " ".join(plain.replace(" ^", "^").split()))
+    words = " ".join(plain.replace(" ^", "^").split()).replace("per cent", "percent")
+    made = _behind(text[: tail.start()], words)
     if currency and made.unit not in ("", currency):
         return replace(made, words=made.unit)
     return replace(made, unit=currency or made.unit)

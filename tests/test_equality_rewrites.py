@@ -44,7 +44,7 @@ REWRITES: dict[str, Rewrite] = {
     "wide text": lambda gold: gold.replace("\\text", "~\\text").replace("\\mbox", "\\,\\mbox"),
     "unicode": lambda gold: re.sub(
         r"\\(pi|infty|cup|pm|in)(?![a-z]) ?",
-        lambda sign: dict(pi="π", infty="∞", cup="∪", pm="±", **{"in": "∈"})[sign[1]],
+        lambda sign: dict(pi="π", infty="∞", cup="\u222a", pm="±", **{"in": "∈"})[sign[1]],
         gold,
     ).replace("-", "−"),
     "degree sign": lambda gold: gold.replace("^\\circ", "°"),
@@ -180,20 +180,22 @@ NUMBERS = st.one_of(
     st.builds(lambda a, b: rf"\frac{{{a}}}{{{b}}}", POSITIVE, POSITIVE),
     st.builds(lambda a, b: rf"-\frac{{{a}}}{{{b}}}", POSITIVE, POSITIVE),
 )
+UNITS = st.sampled_from(("cm", "inches", "degrees", "cents"))
 PLAIN = st.one_of(
     NUMBERS,
     st.builds(lambda a, b: rf"{a}\sqrt{{{b}}}", POSITIVE, st.sampled_from((2, 3, 5, 7, 11))),
     st.builds(lambda a: rf"{a}\pi", POSITIVE),
     st.builds(lambda a, b: f"{a} + {b}i", POSITIVE, POSITIVE),
     st.builds(lambda a, b: f"{a}k^2 - {b}k + 1", POSITIVE, POSITIVE),
-    st.builds(lambda a, unit: rf"{a} \text{{ {unit}}}", POSITIVE, st.sampled_from(("cm", "inches", "degrees", "cents"))),
+    st.builds(lambda a, unit: rf"{a} \text{{ {unit}}}", POSITIVE, UNITS),
     st.builds(lambda a: rf"{a}^\circ", POSITIVE),
 )  # fmt: skip
 ENDS = st.tuples(WHOLE, POSITIVE).map(lambda ends: (ends[0], ends[0] + ends[1]))
+BRACKETS = st.sampled_from(("()", "[]", "(]", "[)"))
 HELD = st.one_of(
     st.builds(lambda a, b: f"({a}, {b})", WHOLE, WHOLE),
     st.builds(lambda a, b, c: f"({a}, {b}, {c})", NUMBERS, NUMBERS, NUMBERS),
-    st.builds(lambda ends, left, right: f"{left}{ends[0]},{ends[1]}{right}", ENDS, st.sampled_from("(["), st.sampled_from(")]")),
+    st.builds(lambda ends, held: f"{held[0]}{ends[0]},{ends[1]}{held[1]}", ENDS, BRACKETS),
     st.builds(lambda a: rf"(-\infty, {a}]", WHOLE),
     st.builds(lambda a, b: rf"(-\infty,{a}) \cup ({a + b},\infty)", WHOLE, POSITIVE),
     st.builds(lambda ends: f"{ends[0]}, {ends[1]}", ENDS),

@@ -5,6 +5,7 @@ import pytest
 from suites.equality import compare, shaped
 from suites.latex import spelled as plain
 from suites.quantities import contradicts_itself
+from suites.rlpr_rules import agrees
 from suites.units import known, measured, same_unit, spelled
 
 
@@ -90,3 +91,33 @@ def test_only_plain_numbers_that_differ_contradict_each_other(said: str, contrad
 def test_an_inequality_in_one_variable_is_an_interval(written: str, made: str) -> None:
     shape = shaped(written)
     assert made in (shape.kind, shape.text.replace(";", ","))
+
+
+@pytest.mark.parametrize(
+    ("reference", "same", "other"),
+    [
+        ("9.81 m/s^2", ("9.81 m/s\u00b2", "9.81 m s\u207b\u00b2", r"9.81\ \mathrm{m\,s^{-2}}",
+        "9.81 metres per second squared", "9.81"), ("9.81 m/s", "9.81 cm/s^2", "9.82 m/s^2")),
+        ("1/3", (r"\frac13", r"\tfrac{1}{3}", "\u2153", r"0.\overline{3}", r"P = \frac13"),
+        ("2/3", "3/1", "-1/3")),
+        ("$50,000", ("US$50,000", "USD 50,000", r"\$50{,}000", "50 thousand dollars"),
+        ("\u20ac50,000", "50,000 yen", "50,000 cents", "$50", "$50,000 million")),
+        ("37 \u00b0C", ("37 degrees Celsius", r"37^\circ\text{C}"), ("37 K", "37 \u00b0F")),
+        ("10 \u03a9", (r"10\,\Omega", "10 ohms"), ("10 megaohms", "10 V", "10 apples")),
+        ("3.0e8 m/s", ("3 \u00d7 10\u2078 m/s", r"3\times10^8\,\text{m/s}"),
+        ("3 \u00d7 10\u2077 m/s",)),
+        ("5", ("5.", "x = 5"), ("5 hundred", r"5\,\text{thousand}", "5 dozen", "7 + 1 = 5")),
+        ("\u03c0", (r"\pi", r"$\pi$"), ("2\u03c0", "3.1")),
+        ("(B)", ("B, the second", "thus (B)", "B, not C"), ("(B), or else (A)", "B or C", "not B")),
+        ("Ribosomes", ("ribosome", "The ribosomes"), ("Ribosomes or nuclei",)),
+        ("x=3, y=4", ("y=4, x=3",), ("x=3 or y=4", "x=4, y=3")),
+    ],
+)  # fmt: skip
+def test_a_reference_is_the_same_in_every_spelling(
+    reference: str, same: tuple[str, ...], other: tuple[str, ...]
+) -> None:
+    def equal(one: str, two: str) -> bool:
+        return compare(one, two).equal
+
+    assert [said for said in same if not agrees(reference, said, equal)] == []
+    assert [said for said in other if agrees(reference, said, equal)] == []
