@@ -203,7 +203,7 @@ class Bandit:
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class PaidHedge:
     """A hedge that was paid, in its plainest form: a reply, and the key that it was paid for."""
 
     hedge: Hedge
@@ -222,7 +222,7 @@ class Hedging:
     forms: int
     replies: int
     rewarded: int
-    paid: tuple[Paid, ...]
+    paid: tuple[PaidHedge, ...]
     """The first of each form."""
 
 
@@ -230,7 +230,7 @@ def hedging(suite: str, family: str, replies: int, seed: int) -> Hedging:
     """Grade so many hedges; return which forms were paid, each with what it needs alone."""
     rng = Random(f"{seed}/{suite}/{family}/hedges")
     bandit = Bandit(rng, forms(family))
-    found: dict[str, Paid] = {}
+    found: dict[str, PaidHedge] = {}
     rewarded = 0
     for _ in range(replies):
         hedge, keys = bandit.draw(), FAMILIES[suite][family](rng)
@@ -250,13 +250,15 @@ def _passed(suite: str, hedge: Hedge, keys: GuessingRound) -> str:
     return next(passed, "")
 
 
-def _plainest(suite: str, family: str, hedge: Hedge, keys: GuessingRound) -> Paid:
+def _plainest(suite: str, family: str, hedge: Hedge, keys: GuessingRound) -> PaidHedge:
     """Return the hedge with nothing around it that it does not need, and what it earns."""
     for place, arms in PLACES.items():
         plainer = replace(hedge, **{place: arms[0]})
         hedge = plainer if _passed(suite, plainer, keys) else hedge
     key = _passed(suite, hedge, keys)
-    return Paid(hedge, hedge.reply(keys.parts), key, keys.choices, _earned(suite, family, hedge))
+    return PaidHedge(
+        hedge, hedge.reply(keys.parts), key, keys.choices, _earned(suite, family, hedge)
+    )
 
 
 def _earned(suite: str, family: str, hedge: Hedge) -> float:
