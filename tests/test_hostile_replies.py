@@ -4,6 +4,7 @@ Pieces are what makes patterns and counting quadratic. CPU time, so a busy machi
 what math-verify does beside it is ended after `CPU_S`.
 """
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -71,6 +72,7 @@ PIECES = {
     "fences": "```\n",
     "equals": "=",
     "sums": "x=7+",
+    "equal sums": "1+1=",
     "powers": "^",
     "so it is": "so it is 7, ",
     "therefore": "Therefore, ",
@@ -90,6 +92,7 @@ PIECES = {
     "nulls": "\x00",
     "half characters": "\ud800",
 }
+OPTIONS = {"choices": ["7", "8", "42 m", "None of these"]}
 PUT = {
     "alone": "{}",
     "in a box": "\\boxed{{{}}}",
@@ -100,37 +103,36 @@ PUT = {
     "in a thought": "<think>{}</think>",
     "in dollars": "So ${}$",
 }
-KEYS: dict[str, tuple[Kind, tuple[str, ...]]] = {
-    "aime25": ("integer", ("7",)),
-    "gpqa-diamond": ("choice", ("A",)),
-    "math500": ("text", ("7", "(7, 8)")),
-    "rlpr": ("text", ("7 m", "B", "blue whale", "x^2 + 1")),
+KEYS: dict[str, tuple[Kind, str]] = {
+    "aime25": ("integer", "7"),
+    "gpqa-diamond": ("choice", "A"),
+    "math500": ("text", "(7, 8)"),
+    "rlpr": ("text", "7 m"),
+    "rlpr-rules": ("text", "B"),
 }
+PLACES_EACH = int(os.environ.get("PODIUM_FUZZ_PLACES", "1"))
+"""Places that each piece is put into, by turns; with eight each is put into all."""
 
 
-@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES.keys())
-def test_a_hostile_reply_of_a_megabyte_is_graded_in_two_seconds(piece: str) -> None:
-    assert list(slow(piece)) == []
-
-
-def slow(piece: str) -> Iterator[tuple[str, str, str, float]]:
-    """Yield the suite, the key, the place and the seconds of each grade that takes too long."""
+@pytest.mark.parametrize(("turn", "piece"), [*enumerate(PIECES.values())], ids=PIECES.keys())
+def test_a_hostile_reply_of_a_megabyte_is_graded_in_two_seconds(turn: int, piece: str) -> None:
     filling = piece * (SIZE // len(piece))
-    for place, put in PUT.items():
-        reply = put.format(filling)
-        for suite, (kind, keys) in KEYS.items():
-            for key in keys:
-                seconds = graded(suite, Question("hostile", "?", kind, key), reply)
-                if seconds > MOST_S:
-                    yield suite, key, place, round(seconds, 2)
+    places = [*PUT][turn % len(PUT) :] + [*PUT][: turn % len(PUT)]
+    assert [one for place in places[:PLACES_EACH] for one in slow(place, filling)] == []
+
+
+def slow(place: str, filling: str) -> Iterator[tuple[str, str, float]]:
+    """Yield the suite, the place and the seconds of each grade that takes too long."""
+    reply = PUT[place].format(filling)
+    for suite, (kind, key) in KEYS.items():
+        seconds = graded(suite, Question("hostile", "?", kind, key, metadata=OPTIONS), reply)
+        if seconds > MOST_S:
+            yield suite, place, round(seconds, 2)
 
 
 def graded(suite: str, question: Question, reply: str) -> float:
-    """Return the seconds of CPU that a grade takes here."""
-    options = {"choices": ["7", "8", "42 m", "None of these"]}
-    asked = Question(question.id, question.text, question.kind, question.target, "", options)
+    """Return the seconds of CPU that a grade takes in this process."""
     started = time.process_time()
-    grade = SUITES[suite].grade(asked, reply)
-    seconds = time.process_time() - started
+    grade = SUITES[suite].grade(question, reply)
     assert grade.value in (0.0, 1.0)
-    return seconds
+    return time.process_time() - started
