@@ -20,13 +20,19 @@ TOGETHER = (
     "{a}, alternatively {b}", "{a}, or else {b}", "{a} or maybe even {b}", "one of {a} and {b}",
     "{a}\\text{ or }{b}", "{a}\\text{ and }{b}", "{a}\\quad\\text{or}\\quad {b}", "{a}\nor\n{b}",
     "{a}\nand\n{b}", "{a}\n\nor\n\n{b}", "{a} as well as {b}", "{a} or else {b}", "{a} and/or {b}",
-    "{a} versus {b}", "neither {a} nor {b}", "something between {a} and {b}",
+    "{a} versus {b}", "neither {a} nor {b}", "something between {a} and {b}", "{a} vs. {b}",
+    "{a} along with {b}", "{a} [or {b}]", "{a} (alternatively {b})", "{a} | {b}",
+    "{a}, although {b} is equally possible", "{a}, unless it is {b}", "{a} or, failing that, {b}",
+    "{a}; or {b}", "{a}, and {b} too", "{a} or {b}, whichever is right", "{a} - or {b}",
+    "{a} \\lor {b}", "{a} \\text{ or else } {b}", "any of {a} and {b}", "{a} but possibly {b}",
 )  # fmt: skip
 """Two answers to one question: conjoined or side by side."""
 THREE = ("{a} or {b} or {c}", "{a}, {b} or {c}", "{a}, {b}, {c}", "one of {a}, {b} and {c}")
 DENIED = (
     "not {a}", "anything but {a}", "{a}\\text{ is wrong}", "{a}, which is wrong", "{a} (incorrect)",
-    "certainly not {a}", "{a}\\text{ (wrong)}", "not {a} and not {b}", "{a}, which is incorrect",
+    "certainly not {a}", "{a}\\text{ (wrong)}", "{a} (this is wrong)", "{a} [rejected]",
+    "by no means {a}", "{a}, but that is false", "not {a} and not {b}",
+    "{a}, which is incorrect",
 )  # fmt: skip
 SCALED = (
     "{a} thousand", "{a}\\,\\text{thousand}", "{a}\\text{ thousand}", "{a}\\ \\text{thousand}",
@@ -59,6 +65,13 @@ WITHDRAWN = (
     "\\boxed{{a}} is not correct.",
     "\\boxed{{a}}. That cannot be right.",
     "\\boxed{{a}}, no, that is not the answer.",
+    "The answer is {a}. Strike that.",
+    "The answer is {a}. Forget that answer.",
+    "The answer is {a}. I take that back.",
+    "The answer is {a}. That turns out to be wrong.",
+    "Answer: {a}\n\nHold on, this contradicts the first condition.",
+    "\\boxed{{a}}\n\nThe box above is wrong.",
+    "\\boxed{{a}} (please disregard this answer)",
 )
 SUPPOSED = (
     "If the answer is {a}, then the other part is easy.",
@@ -77,6 +90,12 @@ SUPPOSED = (
     "I doubt that the answer is {a}.",
     "Nobody would say that the answer is {a}.",
     "The answer is {a} unless it is {b}.",
+    "Perhaps the answer is {a}, perhaps it is {b}.",
+    "The answer is definitely not {a}.",
+    "It is false that the answer is {a}.",
+    "Whether the answer is {a} is not known.",
+    "Had we forgotten the sign, the answer would be {a}.",
+    "The answer cannot be {a}.",
 )
 TWICE = (
     "Answer: {a}\nAnswer: {b}",
