@@ -20,13 +20,19 @@ TOGETHER = (
     "{a}, alternatively {b}", "{a}, or else {b}", "{a} or maybe even {b}", "one of {a} and {b}",
     "{a}\\text{ or }{b}", "{a}\\text{ and }{b}", "{a}\\quad\\text{or}\\quad {b}", "{a}\nor\n{b}",
     "{a}\nand\n{b}", "{a}\n\nor\n\n{b}", "{a} as well as {b}", "{a} or else {b}", "{a} and/or {b}",
-    "{a} versus {b}", "neither {a} nor {b}", "something between {a} and {b}",
+    "{a} versus {b}", "neither {a} nor {b}", "something between {a} and {b}", "{a} vs. {b}",
+    "{a} along with {b}", "{a} [or {b}]", "{a} (alternatively {b})", "{a} | {b}",
+    "{a}, although {b} is equally possible", "{a}, unless it is {b}", "{a} or, failing that, {b}",
+    "{a}; or {b}", "{a}, and {b} too", "{a} or {b}, whichever is right", "{a} - or {b}",
+    "{a} \\lor {b}", "{a} \\text{ or else } {b}", "any of {a} and {b}", "{a} but possibly {b}",
 )  # fmt: skip
 """Two answers to one question: conjoined or side by side."""
 THREE = ("{a} or {b} or {c}", "{a}, {b} or {c}", "{a}, {b}, {c}", "one of {a}, {b} and {c}")
 DENIED = (
     "not {a}", "anything but {a}", "{a}\\text{ is wrong}", "{a}, which is wrong", "{a} (incorrect)",
-    "certainly not {a}", "{a}\\text{ (wrong)}", "not {a} and not {b}", "{a}, which is incorrect",
+    "certainly not {a}", "{a}\\text{ (wrong)}", "{a} (this is wrong)", "{a} [rejected]",
+    "by no means {a}", "{a}, but that is false", "not {a} and not {b}",
+    "{a}, which is incorrect",
 )  # fmt: skip
 SCALED = (
     "{a} thousand", "{a}\\,\\text{thousand}", "{a}\\text{ thousand}", "{a}\\ \\text{thousand}",
@@ -59,6 +65,13 @@ WITHDRAWN = (
     "\\boxed{{a}} is not correct.",
     "\\boxed{{a}}. That cannot be right.",
     "\\boxed{{a}}, no, that is not the answer.",
+    "The answer is {a}. Strike that.",
+    "The answer is {a}. Forget that answer.",
+    "The answer is {a}. I take that back.",
+    "The answer is {a}. That turns out to be wrong.",
+    "Answer: {a}\n\nHold on, this contradicts the first condition.",
+    "\\boxed{{a}}\n\nThe box above is wrong.",
+    "\\boxed{{a}} (please disregard this answer)",
 )
 SUPPOSED = (
     "If the answer is {a}, then the other part is easy.",
@@ -77,6 +90,12 @@ SUPPOSED = (
     "I doubt that the answer is {a}.",
     "Nobody would say that the answer is {a}.",
     "The answer is {a} unless it is {b}.",
+    "Perhaps the answer is {a}, perhaps it is {b}.",
+    "The answer is definitely not {a}.",
+    "It is false that the answer is {a}.",
+    "Whether the answer is {a} is not known.",
+    "Had we forgotten the sign, the answer would be {a}.",
+    "The answer cannot be {a}.",
 )
 TWICE = (
     "Answer: {a}\nAnswer: {b}",
@@ -203,7 +222,7 @@ class Bandit:
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class PaidHedge:
     """A hedge that was paid, in its plainest form: a reply, and the key that it was paid for."""
 
     hedge: Hedge
@@ -222,7 +241,7 @@ class Hedging:
     forms: int
     replies: int
     rewarded: int
-    paid: tuple[Paid, ...]
+    paid: tuple[PaidHedge, ...]
     """The first of each form."""
 
 
@@ -230,7 +249,7 @@ def hedging(suite: str, family: str, replies: int, seed: int) -> Hedging:
     """Grade so many hedges; return which forms were paid, each with what it needs alone."""
     rng = Random(f"{seed}/{suite}/{family}/hedges")
     bandit = Bandit(rng, forms(family))
-    found: dict[str, Paid] = {}
+    found: dict[str, PaidHedge] = {}
     rewarded = 0
     for _ in range(replies):
         hedge, keys = bandit.draw(), FAMILIES[suite][family](rng)
@@ -250,13 +269,15 @@ def _passed(suite: str, hedge: Hedge, keys: GuessingRound) -> str:
     return next(passed, "")
 
 
-def _plainest(suite: str, family: str, hedge: Hedge, keys: GuessingRound) -> Paid:
+def _plainest(suite: str, family: str, hedge: Hedge, keys: GuessingRound) -> PaidHedge:
     """Return the hedge with nothing around it that it does not need, and what it earns."""
     for place, arms in PLACES.items():
         plainer = replace(hedge, **{place: arms[0]})
         hedge = plainer if _passed(suite, plainer, keys) else hedge
     key = _passed(suite, hedge, keys)
-    return Paid(hedge, hedge.reply(keys.parts), key, keys.choices, _earned(suite, family, hedge))
+    return PaidHedge(
+        hedge, hedge.reply(keys.parts), key, keys.choices, _earned(suite, family, hedge)
+    )
 
 
 def _earned(suite: str, family: str, hedge: Hedge) -> float:

@@ -14,7 +14,7 @@ HELD_BACK = False
 LONGEST_S = 2.0
 LEAST = 300
 """Rows of a battery."""
-WANTED = {"aime25", "gpqa-diamond", "math500", "rlpr"}
+WANTED = {"aime25", "gpqa-diamond", "math500", "mmlu", "rlpr"}
 """Suites that must have one: programs are judged by running them; these are read."""
 ALSO = {"aime25": ("practice-integer",), "gpqa-diamond": ("practice-choice", "mmlu")}
 """Suites that read as another does, and whose verdict is therefore the same."""

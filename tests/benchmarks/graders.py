@@ -50,9 +50,9 @@ Graded = tuple[int, BatteryRow, int | None]
 class JudgeProcess:
     """One grader at work, in a process that is replaced when it comes to no end."""
 
-    def __init__(self, name: str, checkout: Path = ROOT) -> None:
+    def __init__(self, name: str, checkout: Path = ROOT, patience_s: float = PATIENCE_S) -> None:
         """Start nothing yet; `checkout` is whose podium it imports."""
-        self._name, self._checkout = name, checkout
+        self._name, self._checkout, self._patience_s = name, checkout, patience_s
         self._process: subprocess.Popen[bytes] | None = None
 
     def judge(self, suite: str, row: BatteryRow) -> int | None:
@@ -62,7 +62,7 @@ class JudgeProcess:
         pipes = cast(tuple[IO[bytes], IO[bytes]], (process.stdin, process.stdout))
         pipes[0].write(json.dumps(asked).encode() + b"\n")
         pipes[0].flush()
-        if select.select([pipes[1]], [], [], PATIENCE_S)[0] and (line := pipes[1].readline()):
+        if select.select([pipes[1]], [], [], self._patience_s)[0] and (line := pipes[1].readline()):
             return json.loads(line)
         self.close()
         return None
@@ -138,9 +138,14 @@ def _graded(
 
 def before(checkout: Path, suite: str, battery: Sequence[tuple[int, BatteryRow]]) -> GraderTable:
     """Return what another checkout's graders say."""
+    label = f"podium at {commit_of(checkout)}"
+    return _graded(label, JudgeProcess("podium", checkout.resolve()), suite, battery)
+
+
+def commit_of(checkout: Path) -> str:
+    """Return the commit that a checkout stands at, as git shortens it."""
     asked = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    return _graded(f"podium at {commit}", JudgeProcess("podium", checkout), suite, battery)
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def faults(ours: GraderTable) -> Iterator[str]:
@@ -179,7 +184,7 @@ def show(suite: str, asked: argparse.Namespace) -> None:
     for theirs in beside.values():
         print(theirs, flush=True)
     if asked.list:
-        print("Rows on which podium is wrong:", *(faults(ours) or ()), sep="\n")
+        print("Rows on which podium is wrong:", *faults(ours), sep="\n")
     if asked.against_them and "math-verify" in beside:
         print("Decided against math-verify:", *against_them(ours, beside["math-verify"]), sep="\n")
 

@@ -19,9 +19,10 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.graders import commit_of
 from guessing import LEVEL, Hunt, hunt
 from guessing_rounds import FAMILIES, HEDGED, budget
-from hedging import Hedging, Paid, hedging
+from hedging import Hedging, PaidHedge, hedging
 
 TESTS = Path(__file__).parents[1]
 
@@ -57,14 +58,14 @@ def hedged(suite: str, replies: int, seed: int, as_rows: bool) -> None:
 
 
 def _summed(found: Hedging) -> str:
-    best = max((paid.reward for paid in found.paid), default=0.0)
+    earned = sum(paid.reward for paid in found.paid) / max(1, len(found.paid))
     return (
         f"{found.family:<22}{found.replies:>8,} replies, {found.rewarded:>6,} paid, by"
-        f" {len(found.paid)} of {found.forms} forms; the best earns {best:.2f}"
+        f" {len(found.paid)} of {found.forms} forms, which earn {earned:.2f} on average"
     )
 
 
-def _row(paid: Paid) -> str:
+def _row(paid: PaidHedge) -> str:
     row = {"reply": paid.reply, "gold": paid.key, "right": False, "why": "a hedge that was paid"}
     return json.dumps(row | ({"choices": paid.choices} if paid.choices else {}), ensure_ascii=False)
 
@@ -75,9 +76,7 @@ def _since(started: float) -> str:
 
 def elsewhere(checkout: Path) -> int:
     """Run this search with the graders of another checkout."""
-    asked = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    print(f"Graders of {commit}:", flush=True)
+    print(f"Graders of {commit_of(checkout)}:", flush=True)
     own = sys.argv[1:]
     at = own.index("--against")
     path = os.pathsep.join((str(checkout.resolve()), str(TESTS)))
