@@ -81,6 +81,14 @@ bench-money: $(INSTALLED_DEV) ## Show how a run's money reconciles; measure what
 	$(BIN)/python tests/benchmarks/fugu_example.py
 	$(BIN)/python tests/benchmarks/limit_scenarios.py
 
+.PHONY: graders
+graders: $(INSTALLED_DEV) ## Show the graders beside others on the battery of replies; ARGS="--list", "--against CHECKOUT"
+	PYTHONPATH=.:tests $(BIN)/python tests/benchmarks/graders.py $(ARGS)
+
+.PHONY: reward-search
+reward-search: $(INSTALLED_DEV) ## Search for replies that the graders pay without an answer: ARGS="--against CHECKOUT"
+	PYTHONPATH=.:tests $(BIN)/python tests/benchmarks/reward_search.py $(ARGS)
+
 .PHONY: bench-sandbox
 bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeBench's own: ARGS="--official CHECKOUT"
 	PYTHONPATH=tests $(BIN)/python tests/benchmarks/grade_programs.py $(ARGS)

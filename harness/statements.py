@@ -280,7 +280,7 @@ MOST_WORDS = 3
 """Words of a value; what is longer is a sentence."""
 _JOINING = re.compile(
     r"or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps|possibly"
-    r"|alternatively|else|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed",
+    r"|alternatively|else|as|well|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed",
     re.I,
 )
 

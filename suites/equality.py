@@ -12,21 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from math import gcd
 from typing import Literal
 
 from suites.equality_process import math_verify_all
 from suites.latex import spelled, split
-from suites.quantities import computed, no_finite_decimal, rational, rounds_to
+from suites.quantities import LONGEST, decimal_places, differing, rational, rounds_to, same_number
 from suites.units import Measured, contradict, measured
 
 Look = Literal["exact", "math-verify"]
 
-LONGEST = 3000
-"""Characters of an answer that are looked at; a longer one equals nothing."""
-PLACES = 6
-"""Decimal places to which math-verify compares decimals with what is not one."""
 SHORT = 40
 MOST_PAIRS = 64
 """Pairs of values about which math-verify is asked for one answer."""
@@ -42,6 +37,9 @@ class Equality:
     """True where math-verify came to no end on them: not equal, and said so."""
 
 
+NOTHING = Measured("")
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What an answer is made of."""
@@ -53,7 +51,7 @@ class Shape:
     parts: tuple["Shape", ...] = ()
     name: str = ""
     """What it is said to be the value of: `x` of `x=5`."""
-    value: Measured = Measured("")
+    value: Measured = NOTHING
 
 
 Pair = tuple[str, str, int]
@@ -77,7 +75,7 @@ def compare(target: str, answer: str) -> Equality:
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
     if (gold := rational(target)) is not None and (number := rational(plain)) is not None:
-        equal = _same_number(Measured(target), Measured(answer), (gold, number))
+        equal = same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
     asked = list[Pair]()
     if not _agree(target, answer, lambda gold, said: _noted(asked, gold, said)):
@@ -116,29 +114,16 @@ def _noted(asked: list[Pair], gold: str, said: str) -> bool:
 
 def _pair(gold: str, said: str) -> Pair:
     """Return what math-verify is asked; it takes the t of `49t+1` for a unit and leaves it out."""
-    free = [
-        letter for letter in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if letter not in gold + said
+    free = (one for one in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if one not in gold + said)
+    names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
+    renamed = [
+        _RENAMED.sub(lambda found: names.get(found[0], found[0]), text) for text in (gold, said)
     ]
-    names = dict(zip(_LIKE_UNITS, free, strict=False))
-    texts = (
-        _LETTER.sub(lambda found: names.get(found[0], found[0]), text.replace(";", ",")).replace(
-            "\u00abdeg\u00bb", "^\\circ "
-        )
-        for text in (gold, said)
-    )
-    return next(texts), next(texts), _places(gold)
+    return renamed[0], renamed[1], decimal_places(gold)
 
 
 _LIKE_UNITS = "cdghlmost"
-_LETTER = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS}]")
-
-
-def _places(text: str) -> int:
-    """Return more decimal places for a small target, so that its digits are compared at all."""
-    number, places = rational(text), PLACES
-    while number and abs(number) < 1 and places < 40:
-        number, places = number * 10, places + 1
-    return places
+_RENAMED = re.compile(rf"\\[A-Za-z]+|\u00abdeg\u00bb|[{_LIKE_UNITS};]")
 
 
 # --- the shape of an answer -------------------------------------------------------------------
@@ -146,19 +131,24 @@ def _places(text: str) -> int:
 _COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
 _CUP = re.compile(r"\\cup(?![A-Za-z])")
 _ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
-_MATRIX = re.compile(r"\\begin\{([pbB]?matrix)\}(.*)\\end\{\1\}", re.S)
+_MATRIX = re.compile(r"\\begin\{([pbB]?matrix|cases)\}(.*)\\end\{\1\}", re.S)
 _RELATION = re.compile(
     r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
     r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
 )
 _ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
+_ABOUT = re.compile(r"\\approx(?![A-Za-z])")
+_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}")
 _PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
 _GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
 _NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
 _NAMED = re.compile(_NAME)
 _NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
 _LABEL = re.compile(
-    "\u00ab[^\u00ab\u00bb]*(?:answers?|is|are|=)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]", re.I
+    "\u00ab(?![^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or|maybe))"
+    "[^\u00ab\u00bb]*(?:answers?|is|are|point|=|:)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]"
+    r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
+    re.I,
 )
 _ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
 _THOUSANDS = re.compile(
@@ -219,7 +209,10 @@ def _bracketed(text: str, name: str, depth: int) -> Shape | None:
     """
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
-    if matrix := _MATRIX.fullmatch(text):
+    matrix = _MATRIX.fullmatch(text)
+    if matrix and "\\begin" not in matrix[2]:
+        if matrix[1] == "cases":
+            return Shape("list", text, _parts(split(matrix[2], _ROW), depth), name)
         rows = [split(row, _CELL) for row in split(matrix[2], _ROW) if row]
         cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
         return Shape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
@@ -239,6 +232,13 @@ _ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
 
 def _related(text: str, depth: int) -> Shape:
     """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
+    about = split(text, _ABOUT)
+    if len(about) == 2 and not _NAMED.fullmatch(about[0]):
+        exact = rational(about[0])
+        false = exact is not None and not rounds_to(exact, about[1])
+        return Shape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
+    if builder := _BUILDER.fullmatch(text):
+        text = builder[1]
     made = [_interval(part) for part in split(text, re.compile("\u00abor\u00bb"))]
     names = {one[0] for one in made if one}
     if len(names) != 1 or None in made or len(made) > 2:
@@ -280,7 +280,7 @@ def _equated(text: str, name: str, depth: int) -> Shape:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
             return Shape("ratio", text, _parts(parts, depth))
         return Shape("value", text, name=name, value=measured(text))
-    if not all(sides) or _contradict(sides):
+    if not all(sides) or differing(sides):
         return Shape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
@@ -311,26 +311,6 @@ def _rank(name: str) -> tuple[int, str]:
     return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
-def contradicts_itself(answer: str) -> bool:
-    r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
-
-    math-verify takes the last side, whatever the others are. A number with a unit or a percent sign
-    is not plain, and a decimal may be another side rounded.
-
-    >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
-    [True, False, False, False]
-    """
-    return "=" in answer and len(answer) <= LONGEST and _contradict(spelled(answer).split("="))
-
-
-def _contradict(sides: Sequence[str]) -> bool:
-    numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
-    return any(
-        one != other and not rounds_to(one, text) and not rounds_to(other, before)
-        for (one, before), (other, text) in pairwise(numbers)
-    )
-
-
 # --- whether two shapes agree -----------------------------------------------------------------
 
 
@@ -340,25 +320,29 @@ def _agree(target: str, answer: str, ask: Ask) -> bool:
     if letter:
         return choice(spelled(answer)) == letter
     said = shaped(answer, gold.kind == "list")
-    return said.text == gold.text or _same(gold, said, ask)
+    return _same(gold, said, ask)
 
 
 def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
+    said = _only(said, gold)
     if said.kind == "nothing" or _other_name(gold, said):
         return False
+    if gold.text == said.text != "":
+        return True
     if gold.kind in ONE:
-        return _same_one(gold, _only(said, gold.value.unit), ask)
+        return _same_one(gold, said, ask)
     if said.kind in ONE:
         region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
         return bool(region) and ask(gold.text, said.text)
+    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
+    if either and _distinct(said.parts):  # y is none of the values of x
+        return False
     if gold.kind in ("list", "\\{\\}"):
         return _same_list(gold, said, ask)
-    if not _kinds_agree(gold, said):
-        return False
     if gold.kind == "union":
-        return _matched(gold.parts, said.parts, ask)
+        return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
     parts = _by_name(said.parts) if said.kind == "list" else said.parts
-    return _in_order(gold.parts, parts, ask)
+    return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
 
 
 ONE = ("value", "equation", "relation")
@@ -370,11 +354,13 @@ def _other_name(gold: Shape, said: Shape) -> bool:
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
-def _only(said: Shape, unit: str) -> Shape:
+def _only(said: Shape, gold: Shape) -> Shape:
     """Return the one element of a set, or of a length in two units the one in the key's unit."""
     if said.kind == "converted":
+        unit = gold.value.unit
         return next((part for part in said.parts if part.value.unit == unit), said.parts[0])
-    return said.parts[0] if said.kind == "\\{\\}" and len(said.parts) == 1 else said
+    alone = said.kind == "\\{\\}" != gold.kind and len(said.parts) == 1
+    return said.parts[0] if alone else said
 
 
 def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
@@ -382,8 +368,6 @@ def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
     if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
         return _in_order(gold.parts, said.parts, ask)
     if said.kind not in ("list", "\\{\\}"):
-        return False
-    if _distinct(said.parts) and "\u00abor\u00bb" in said.text:  # y is none of the values of x
         return False
     if _distinct(said.parts) and not _distinct(gold.parts):
         return _in_order(gold.parts, _by_name(said.parts), ask)
@@ -454,14 +438,14 @@ _ARTICLE = re.compile(r"(?:an?|the) ")
 def _same_one(gold: Shape, said: Shape, ask: Ask) -> bool:
     if said.kind not in ONE:
         return False
-    if gold.text == said.text:
-        return True
     if "relation" in (gold.kind, said.kind):
         return gold.kind == said.kind and ask(gold.text, said.text)
     if gold.kind == "equation":
         return _same_equation(gold.text, said.text, ask)
     if said.kind == "equation" and gold.name:
         return bool(re.search("[A-Za-z]", gold.value.value)) and ask(gold.text, said.text)
+    if said.kind == "equation" and said.value.value == "0":
+        return False
     equal = same_value(gold.value, said.value)
     return ask(gold.value.value, said.value.value) if equal is None else equal
 
@@ -491,10 +475,12 @@ def same_value(gold: Measured, said: Measured) -> bool | None:
     if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
         return False
     one, other = gold.value, said.value
+    if (one, gold.scale, gold.percent) == (other, said.scale, said.percent):
+        return True
     if not _BASED.fullmatch(one):
         other = other.removesuffix("_{10}")
     if (number := rational(one)) is not None and (read := rational(other)) is not None:
-        return _same_number(gold, said, (number * gold.scale, read * said.scale))
+        return same_number(gold, said, (number * gold.scale, read * said.scale))
     if gold.scale != said.scale:
         return False
     return _same_text(one, other)
@@ -531,23 +517,17 @@ def _cannot_be(gold: str, said: str) -> bool:
         factors = len(_SUM.findall(gold)), len(_SUM.findall(said))
         if not _FACTORED.fullmatch(said) or factors[1] < factors[0]:
             return True
-    return not re.search(r"[0-9A-Za-z]", said)
+    return not re.search(r"[0-9A-Za-z]", said) or bool(
+        _variables(said) - _variables(gold) - {"e", "i"}
+    )
 
 
-def _same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:
-    """Return whether two numbers are equal, or one is the other rounded to six places or more.
+def _variables(text: str) -> set[str]:
+    """Return the letters of an expression; math-verify takes r for R."""
+    return set(_VARIABLE.sub("", text))
 
-    Only what has no finite decimal may be rounded; math-verify would take 0.0000671 for 0.0000672.
-    """
-    one, other = values
-    if gold.percent != said.percent:
-        number, percent = (other, one) if gold.percent else (one, other)
-        return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
-    _, point, decimals = said.value.partition(".")
-    if one == other or not no_finite_decimal(one):
-        return one == other
-    long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
-    return long and round(one, len(decimals)) == other
+
+_VARIABLE = re.compile(r"\\[A-Za-z]+|\u00abdeg\u00bb|[^A-Za-z]")
 
 
 _CHOICE = re.compile("\u00ab?\\([A-P]\\)\u00bb?")
@@ -557,7 +537,7 @@ _STATED_CHOICE = re.compile(
     re.I | re.S,
 )
 _ANOTHER = re.compile(
-    r"\s*(?:[,;/&|]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
+    r"\s*(?:[,;/&|?]|(?:or|and|not|nor|but|is|if|maybe|perhaps|probably|possibly|alternatively"
     r"|either|else|unless)\b)|.*(?:\([A-P]\)|\b(?:or|and) (?-i:[B-P])\b)"
     r"|\s*(?-i:[A-P])(?:[).:]|\s*$)",
     re.I | re.S,

@@ -163,7 +163,7 @@ def _quoted(found: re.Match[str]) -> str:
         return found[1]
     if re.fullmatch(_FUNCTIONS, content.strip()) and content.strip() != "min":
         return f"\\{content.strip()} "
-    inside = "_".join(content.replace("$", " ").split()).strip(",.;:_")
+    inside = "_".join(content.replace("$", " ").split()).strip(",.;_")
     return f"\u00ab{inside}\u00bb"
 
 
@@ -199,6 +199,8 @@ def _without_gaps(text: str) -> str:
 
 
 def _braced(text: str) -> str:
+    if "\\\\[" in text:
+        text = _ROW_SPACE.sub(r"\1", text)
     if "_" in text and "\u00ab" in text:
         text = _BASE_WORD.sub(_base, text)
     if "{" in text:
@@ -208,7 +210,10 @@ def _braced(text: str) -> str:
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
 
 
-_BASES = "two three four five six seven eight nine ten eleven twelve".split()
+_BASES: tuple[str, ...] = tuple(
+    "two three four five six seven eight nine ten eleven twelve".split()
+)
+_ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 
 

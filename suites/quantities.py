@@ -9,13 +9,19 @@ and that two different units differ. Not here: names of units (units.py), expres
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 from suites.latex import spelled
 from suites.units import Measured, contradict, measured
 
+LONGEST = 3000
+"""Characters of an answer that are looked at; a longer one equals nothing."""
+PLACES = 6
+"""Decimal places to which decimals are compared with what is not one."""
 TOLERANCE = 1e-4
 """Relative, between decimals: RLPR's own."""
 LONGEST_TEXT = 200
@@ -93,6 +99,8 @@ def rational(text: str) -> Fraction | None:
     >>> rational(r"-1\frac{4}{5}"), rational(r"6.7\times10^{-5}") == rational("0.000067")
     (Fraction(-9, 5), True)
     """
+    if text.isdecimal() and len(text) <= 40:
+        return Fraction(int(text))
     for form in _RATIONALS:
         found = form.fullmatch(text)
         if found:
@@ -147,9 +155,9 @@ def _repeating(parts: dict[str, str]) -> Fraction:
 
 
 def computed(text: str) -> Fraction | None:
-    """Return the number that a text is, or comes to where it only adds and multiplies integers.
+    r"""Return the number that a text is, or comes to where it only adds and multiplies integers.
 
-    >>> computed("7+1"), computed(r"2-3\\cdot4"), computed("2x")
+    >>> computed("7+1"), computed(r"2-3\cdot4"), computed("2x")
     (Fraction(8, 1), Fraction(-10, 1), None)
     """
     if not _TERMS.fullmatch(text):
@@ -161,3 +169,48 @@ def computed(text: str) -> Fraction | None:
 _TERMS = re.compile(r"(?:[-+]?\d{1,15}(?:(?:\\cdot|\*)\d{1,15}){0,9}){1,20}")
 _TERM = re.compile(r"[-+]?\d+(?:(?:\\cdot|\*)\d+)*")
 _FACTOR = re.compile(r"[-+]?\d+")
+
+
+def same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:
+    """Return whether two numbers are equal, or one is the other rounded to six places or more.
+
+    Only what has no finite decimal may be rounded; math-verify would take 0.0000671 for 0.0000672.
+    """
+    one, other = values
+    if gold.percent != said.percent:
+        number, percent = (other, one) if gold.percent else (one, other)
+        return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
+    _, point, decimals = said.value.partition(".")
+    if one == other or not no_finite_decimal(one):
+        return one == other
+    long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
+    return long and round(one, len(decimals)) == other
+
+
+def decimal_places(text: str) -> int:
+    """Return more decimal places for a small target, so that its digits are compared at all."""
+    number, places = rational(text), PLACES
+    while number and abs(number) < 1 and places < 40:
+        number, places = number * 10, places + 1
+    return places
+
+
+def contradicts_itself(answer: str) -> bool:
+    r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
+
+    math-verify takes the last side, whatever the others are. A number with a unit or a percent sign
+    is not plain, and a decimal may be another side rounded.
+
+    >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
+    [True, False, False, False]
+    """
+    return "=" in answer and len(answer) <= LONGEST and differing(spelled(answer).split("="))
+
+
+def differing(sides: Sequence[str]) -> bool:
+    """Return whether two sides of an equation that stand together are numbers that differ."""
+    numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
+    return any(
+        one != other and not rounds_to(one, text) and not rounds_to(other, before)
+        for (one, before), (other, text) in pairwise(numbers)
+    )

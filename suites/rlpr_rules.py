@@ -19,9 +19,9 @@ from typing import Literal
 
 from harness.extract import extract_choice, extract_expressions
 from harness.statements import without_markup
-from suites.equality import choice, contradicts_itself
+from suites.equality import choice
 from suites.latex import spelled
-from suites.quantities import alike, quantity
+from suites.quantities import alike, contradicts_itself, quantity
 
 Kind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]

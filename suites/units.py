@@ -7,7 +7,6 @@ what is said (`5 or so`). Which numbers are equal is equality.py and quantities.
 
 import re
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
 
 _SI = {
@@ -136,7 +135,7 @@ _CHANGING = frozenset(
     "about almost always and approximately around as at but exactly false fewer greater if is "
     "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
     "probably scores so sometimes than tens than under was when where wrong halves thirds "
-    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths".split()
+    "quarters fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths billionths".split()
 )
 """Words that make another statement of a number."""
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
@@ -156,7 +155,7 @@ class Measured:
     """In symbols, where the table has it."""
     words: str = ""
     """Words that may not be left out."""
-    scale: Fraction = Fraction(1)
+    scale: int = 1
     percent: bool = False
     counted: bool = False
     """Whether a thing is named that is counted."""
@@ -166,8 +165,8 @@ class Measured:
 def measured(text: str) -> Measured:
     r"""Return the value that a text of latex.py states, and its unit.
 
-    >>> measured("15\u00abcm\u00bb^2").unit, measured("5\u00abmillion\u00bb\u00abdollars\u00bb").scale
-    ('cm^2', Fraction(1000000, 1))
+    >>> measured("15\u00abcm\u00bb^2").unit, measured("5\u00abmillion\u00bb").scale
+    ('cm^2', 1000000)
     >>> measured("5\u00abways\u00bb").words, measured("5\u00abor_so\u00bb").words
     ('', 'or so')
     """
@@ -190,7 +189,7 @@ def measured(text: str) -> Measured:
 def _behind(value: str, words: str) -> Measured:
     ordinal = _ORDINAL.match(words)
     rest = (words[ordinal.end() :] if ordinal else words).split()
-    scale = Fraction(1)
+    scale = 1
     while rest and rest[0].lower() in SCALES:
         scale *= SCALES[rest.pop(0).lower()]
     rest = rest[rest[:1] == ["of"] :]

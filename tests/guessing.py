@@ -14,7 +14,10 @@ from guessing_rounds import FAMILIES, Family, GuessingRound
 from guessing_templates import FIRST, Template, changed, rendered
 from scipy.stats import binomtest
 
+from harness.records import Grade, Question
 from suites import SUITES
+
+Grader = Callable[[Question, str], Grade]
 
 POOL = 300
 """Templates that are parents at a time."""
@@ -62,6 +65,7 @@ class Guesser:
     suite: str
     family: Family
     rng: Random
+    grade: Grader
     replies: int = 0
     rounds: list[GuessingRound] = field(default_factory=list[GuessingRound])
 
@@ -69,8 +73,8 @@ class Guesser:
         """Return for how many keys of the round the reply passes."""
         reply = rendered(template, keys.parts)
         self.replies += len(keys.keys)
-        grade = SUITES[self.suite].grade
-        return sum(grade(keys.question(self.suite, key), reply).value == 1.0 for key in keys.keys)
+        asked = (keys.question(self.suite, key) for key in keys.keys)
+        return sum(self.grade(one, reply).value == 1.0 for one in asked)
 
     def hedges(self, template: Template) -> bool:
         """Return whether it passes for two keys in half of some fixed rounds."""
@@ -86,14 +90,13 @@ class Guesser:
     def _paid(self, template: Template) -> bool:
         keys = self.family(self.rng)
         question = keys.question(self.suite, self.rng.choice(keys.keys))
-        reply = rendered(template, keys.parts)
-        return SUITES[self.suite].grade(question, reply).value == 1.0
+        return self.grade(question, rendered(template, keys.parts)).value == 1.0
 
 
-def hunt(suite: str, family: str, replies: int, seed: int) -> Hunt:
-    """Search one family of keys until so many replies are graded."""
+def hunt(suite: str, family: str, replies: int, seed: int, grade: Grader | None = None) -> Hunt:
+    """Search one family of keys until so many replies are graded, by the suite unless told."""
     rng = Random(f"{seed}/{suite}/{family}")
-    guesser = Guesser(suite, FAMILIES[suite][family], rng)
+    guesser = Guesser(suite, FAMILIES[suite][family], rng, grade or SUITES[suite].grade)
     first = guesser.family(rng)
     found, tried = _tricks(guesser, len(first.parts), replies)
     chance = 1 / len(first.keys)
@@ -119,7 +122,7 @@ def _single(guesser: Guesser) -> float:
     for _ in range(FRESH):
         keys = guesser.family(guesser.rng)
         question = keys.question(guesser.suite, guesser.rng.choice(keys.keys))
-        paid += SUITES[guesser.suite].grade(question, f"\\boxed{{{keys.keys[0]}}}").value == 1.0
+        paid += guesser.grade(question, f"\\boxed{{{keys.keys[0]}}}").value == 1.0
     return paid / FRESH
 
 

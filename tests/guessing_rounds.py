@@ -4,7 +4,7 @@ A family draws its keys anew each round. They differ so that no careful examiner
 reply right for two of them: a reply that passes for two is paid for a hedge.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -75,12 +75,18 @@ def _fractions(rng: Random) -> GuessingRound:
     return _plain(*forms, *(f"-{form}" for form in forms))
 
 
-def _pairs(rng: Random) -> GuessingRound:
-    """Two numbers as a list of solutions, and as the four intervals; parts are the ends."""
+def _intervals(rng: Random) -> GuessingRound:
+    """The four intervals of two numbers; parts are the ends."""
     one, two = sorted(rng.sample(range(-9, 10), 2))
     both = f"{one},{two}"
-    keys = (both, f"({both})", f"[{both}]", f"({both}]", f"[{both})")
-    return GuessingRound(keys, (str(one), str(two)))
+    return GuessingRound((f"({both})", f"[{both}]", f"({both}]", f"[{both})"), (str(one), str(two)))
+
+
+def _solutions(rng: Random) -> GuessingRound:
+    """Two numbers as a list, and the intervals that a bare list cannot be meant for."""
+    one, two = sorted(rng.sample(range(-9, 10), 2))
+    both = f"{one},{two}"
+    return GuessingRound((both, f"[{both}]", f"({both}]", f"[{both})"), (str(one), str(two)))
 
 
 def _points(rng: Random) -> GuessingRound:
@@ -133,6 +139,14 @@ def _decimals(rng: Random) -> GuessingRound:
     return _plain(*(f"{n / 100:.2f}" for n in rng.sample(range(101, 9999), 4)))
 
 
+HEDGED: Mapping[str, Sequence[str]] = {
+    "aime25": ("integers",),
+    "gpqa-diamond": ("letters", "letters with options"),
+    "math500": ("integers", "fractions", "letters", "words"),
+    "rlpr": ("letters", "words", "integers", "yes or no"),
+}
+"""By suite, the families in which a key is a single value, so that two of them conflict."""
+
 FAMILIES: Mapping[str, Mapping[str, Family]] = {
     "aime25": {"integers": _integers, "neighbours": _neighbours, "sums": _sums},
     "gpqa-diamond": {"letters": _letters, "letters with options": _options},
@@ -140,7 +154,8 @@ FAMILIES: Mapping[str, Mapping[str, Family]] = {
         "integers": _small,
         "scaled": _scaled,
         "fractions": _fractions,
-        "lists and intervals": _pairs,
+        "intervals": _intervals,
+        "lists and intervals": _solutions,
         "points": _points,
         "lists": _lists,
         "roots": _roots,
@@ -157,3 +172,15 @@ FAMILIES: Mapping[str, Mapping[str, Family]] = {
     },
 }
 """By suite, what its keys look like."""
+
+ALGEBRA = frozenset(("intervals", "lists and intervals", "points", "lists", "roots", "polynomials"))
+"""Families whose keys go to math-verify for most replies, some 30 ms each."""
+SHARE = 0.1
+"""Of other families' replies, for those."""
+
+
+def budget(suite: str, replies: int, families: Sequence[str] = ()) -> dict[str, int]:
+    """Return how many of a suite's replies each family of keys gets."""
+    named = families or [*FAMILIES[suite]]
+    weights = {name: SHARE if name in ALGEBRA else 1.0 for name in named}
+    return {name: int(replies * weight / sum(weights.values())) for name, weight in weights.items()}

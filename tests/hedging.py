@@ -122,6 +122,8 @@ BEFORE = (
 )
 AFTER = ("", ".", "\n\nHope this helps!", "<|im_end|>", " I hope it is correct.", "\n")
 
+FRESH = 50
+"""Fresh rounds by which a hedge that was paid is weighed."""
 WISHES = ("\n\nHope this helps!", "<|im_end|>", "\n")
 """What may follow a whole statement: "I hope it is correct" might take a denial back."""
 LOOSE = frozenset(RANGES + WITHDRAWN + SUPPOSED + TWICE)
@@ -208,6 +210,8 @@ class Paid:
     reply: str
     key: str
     choices: tuple[str, ...]
+    reward: float
+    """Mean over fresh rounds in which any of the round's keys may be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +219,7 @@ class Hedging:
     """What came of hedging in one family of keys."""
 
     family: str
+    forms: int
     replies: int
     rewarded: int
     paid: tuple[Paid, ...]
@@ -222,24 +227,22 @@ class Hedging:
 
 
 def hedging(suite: str, family: str, replies: int, seed: int) -> Hedging:
-    """Grade so many hedges; return which forms were paid, each shrunk to what it needs."""
+    """Grade so many hedges; return which forms were paid, each with what it needs alone."""
     rng = Random(f"{seed}/{suite}/{family}/hedges")
     bandit = Bandit(rng, forms(family))
     found: dict[str, Paid] = {}
     rewarded = 0
     for _ in range(replies):
         hedge, keys = bandit.draw(), FAMILIES[suite][family](rng)
-        key = _paid(suite, hedge, keys)
-        bandit.learn(hedge, bool(key) and hedge.form not in found)
-        rewarded += bool(key)
-        if key and hedge.form not in found:
-            short = _shrunk(suite, hedge, keys)
-            reply = short.reply(keys.parts)
-            found[hedge.form] = Paid(short, reply, _paid(suite, short, keys), keys.choices)
-    return Hedging(family, replies, rewarded, tuple(found.values()))
+        paid = bool(_passed(suite, hedge, keys))
+        bandit.learn(hedge, paid and hedge.form not in found)
+        rewarded += paid
+        if paid and hedge.form not in found:
+            found[hedge.form] = _plainest(suite, family, hedge, keys)
+    return Hedging(family, len(bandit.forms), replies, rewarded, tuple(found.values()))
 
 
-def _paid(suite: str, hedge: Hedge, keys: GuessingRound) -> str:
+def _passed(suite: str, hedge: Hedge, keys: GuessingRound) -> str:
     """Return a key among those named for which the hedge passes; empty for none."""
     reply, grade = hedge.reply(keys.parts), SUITES[suite].grade
     named = keys.keys[: hedge.named]
@@ -247,9 +250,18 @@ def _paid(suite: str, hedge: Hedge, keys: GuessingRound) -> str:
     return next(passed, "")
 
 
-def _shrunk(suite: str, hedge: Hedge, keys: GuessingRound) -> Hedge:
-    """Return the hedge with nothing around it that it does not need to be paid."""
+def _plainest(suite: str, family: str, hedge: Hedge, keys: GuessingRound) -> Paid:
+    """Return the hedge with nothing around it that it does not need, and what it earns."""
     for place, arms in PLACES.items():
         plainer = replace(hedge, **{place: arms[0]})
-        hedge = plainer if _paid(suite, plainer, keys) else hedge
-    return hedge
+        hedge = plainer if _passed(suite, plainer, keys) else hedge
+    key = _passed(suite, hedge, keys)
+    return Paid(hedge, hedge.reply(keys.parts), key, keys.choices, _earned(suite, family, hedge))
+
+
+def _earned(suite: str, family: str, hedge: Hedge) -> float:
+    rng = Random(hedge.form)
+    rounds = [FAMILIES[suite][family](rng) for _ in range(FRESH)]
+    asked = [(keys.question(suite, rng.choice(keys.keys)), keys.parts) for keys in rounds]
+    grade = SUITES[suite].grade
+    return sum(grade(one, hedge.reply(parts)).value == 1.0 for one, parts in asked) / FRESH

@@ -1,11 +1,11 @@
-"""Every pattern of harness/extract.py is needed: without it, some row of the battery reads else.
+"""Every pattern of the reader is needed: without it, some row of the battery reads else.
 
-The module's source is run as a second module in which one pattern never matches.
+The source of harness/statements.py and extract.py is run again with one pattern that never matches.
 """
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from battery import BatteryRow, files, rows
 
-from harness import extract
+from harness import extract, statements
+
+READER = (statements, extract)
+"""In the order in which one imports the other."""
 
 NEVER = "(?!)(?:", ")"
 """What is put around a pattern so that it never matches, its groups as they were."""
@@ -41,7 +44,7 @@ def _expressions(module: Any, row: BatteryRow) -> object:
 def _text(module: Any, row: BatteryRow) -> object:
     if re.fullmatch(r"\(?[A-P]\)?\.?", row.gold):
         return module.extract_choice(row.noisy(), letters=LETTERS)
-    return module.extract_texts(row.noisy())
+    return module.extract_expressions(row.noisy())
 
 
 READERS: dict[str, Read] = {
@@ -53,13 +56,13 @@ READERS: dict[str, Read] = {
 }
 
 
-def source() -> ast.Module:
-    return ast.parse(Path(extract.__file__).read_text("utf-8"))
+def trees() -> list[ast.Module]:
+    return [ast.parse(Path(module.__file__ or "").read_text("utf-8")) for module in READER]
 
 
-def patterns(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
-    """Yield each call that makes or uses a pattern, by the name that it has in the module."""
-    for statement in tree.body:
+def patterns(made: list[ast.Module]) -> Iterator[tuple[str, ast.Call]]:
+    """Yield each call that makes or uses a pattern, by the name that it has in its module."""
+    for statement in (one for tree in made for one in tree.body):
         if getattr(statement, "name", "") == "_of_letters":
             continue
         calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and is_re(node)]
@@ -90,19 +93,34 @@ def owner_of(statement: ast.stmt, call: ast.Call) -> str:
     return next((node.name for node in functions), getattr(statement, "name", "?"))
 
 
-NAMES = [name for name, _ in patterns(source())]
+NAMES = [name for name, _ in patterns(trees())]
 
 
 def without(number: int) -> ModuleType:
-    """Return the module with one pattern that never matches."""
-    tree = source()
-    _, call = list(patterns(tree))[number]
+    """Return the reader with one pattern that never matches: its modules run one after another."""
+    made = trees()
+    _, call = list(patterns(made))[number]
     before, behind = map(ast.Constant, NEVER)
     pattern = ast.BinOp(ast.BinOp(before, ast.Add(), call.args[0]), ast.Add(), behind)
     call.args[0] = ast.fix_missing_locations(ast.copy_location(pattern, call.args[0]))
-    module = ModuleType(f"extract_without_{number}")
-    exec(compile(tree, extract.__file__, "exec"), module.__dict__)
-    return module
+    run: dict[str, ModuleType] = {}
+    for tree, source in zip(made, READER, strict=True):
+        module = ModuleType(f"{source.__name__}_without_{number}")
+        module.__dict__.update(imported(tree, run))
+        exec(compile(tree, source.__file__ or "", "exec"), module.__dict__)
+        run[source.__name__] = module
+    return run[extract.__name__]
+
+
+def imported(tree: ast.Module, run: Mapping[str, ModuleType]) -> dict[str, Any]:
+    """Take out what a module imports of those that ran before it, and return that."""
+    ours = [one for one in tree.body if isinstance(one, ast.ImportFrom) and one.module in run]
+    tree.body = [one for one in tree.body if one not in ours]
+    return {
+        alias.name: getattr(run[one.module or ""], alias.name)
+        for one in ours
+        for alias in one.names
+    }
 
 
 @cache

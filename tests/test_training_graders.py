@@ -133,3 +133,10 @@ def test_a_training_that_goes_on_from_a_checkpoint_says_whose_graders_have_moved
     assert main(["train", "practice-cpu-recursive", "--dry-run", *begin]) == 0
     said = f"conductor@{folder} learnt from graders that have moved since: practice-integer 1000-A"
     assert said in capsys.readouterr().out
+
+
+def test_a_training_from_random_weights_goes_on_from_no_grader(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["train", "practice-cpu", "--dry-run", "--set", "suites.train=8"]) == 0
+    assert "learnt from graders" not in capsys.readouterr().out

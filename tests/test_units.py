@@ -2,8 +2,9 @@
 
 import pytest
 
-from suites.equality import compare, contradicts_itself, shaped
+from suites.equality import compare, shaped
 from suites.latex import spelled as plain
+from suites.quantities import contradicts_itself
 from suites.units import known, measured, same_unit, spelled
 
 

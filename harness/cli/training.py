@@ -52,7 +52,7 @@ def _graders_before(path: str) -> list[str]:
     from harness.field import moved_graders
 
     with suppress(UserError):  # none of podium's: a model of the hub, or of other people
-        return moved_graders([f"conductor@{path}"], catalogue())
+        return moved_graders([f"conductor@{path}"] if path else [], catalogue())
     return []
 
 

@@ -1,5 +1,6 @@
 """What a training is not begun or resumed with, through the command: one sentence says why."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,18 @@ def test_a_pool_file_whose_cards_were_edited_is_named_with_the_way_out(begun: Pa
 def test_a_pool_file_that_was_edited_elsewhere_is_named_too(begun: Path) -> None:
     said = edited(begun, "max_tokens = 2048", "max_tokens = 1024")
     assert "another pool 'mine', whose file was edited since: put the file back, or" in said
+
+
+def test_a_training_whose_grader_moved_is_not_resumed_and_nothing_is_made(begun: Path) -> None:
+    run = begun.with_name("run")
+    manifest = run / "manifest.json"
+    said = json.loads(manifest.read_text())
+    said["data"]["practice-choice"]["version"] = "0-A"
+    manifest.write_text(json.dumps(said))
+    told = refused_here(begun, run, "--resume")
+    assert told.startswith("podium: This training was rewarded by practice-choice 0-A (now ")
+    assert told.count("\n") == 1
+    assert [path.name for path in run.iterdir()] == ["manifest.json"]
 
 
 def test_a_warm_start_under_zero_3_is_refused_before_anything_is_made(
