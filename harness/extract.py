@@ -32,6 +32,7 @@ from harness.statements import (
     OR,
     TAIL,
     Statement,
+    contradicted,
     denied,
     doubted,
     in_order,
@@ -192,6 +193,7 @@ def _decided(
 
 # --- conclusions --------------------------------------------------------------------------------
 
+_HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
 _PLEASANTRY = re.compile(r"[\W_]*(?:I )?(?:hope (?:this|that|it)|let me know|feel free)\b", re.I)
 _APART = re.compile(r"\s*(?:####\s.{1,60}|\*\*.{1,60}\*\*[.:]?|\$.{1,60}\$|\\\[.{1,60}\\\])\s*")
 """A line that is nothing but a value: bold, a formula, or as in grade-school data."""
@@ -232,6 +234,8 @@ def _sentences(lines: Sequence[str]) -> list[str]:
 def _concluded_expression(tail: str) -> tuple[str, ...] | None:
     """Read "Therefore the sum is $x$." at the end, or a reply that is nothing but a value."""
     lines = _last_lines(tail)
+    if lines and contradicted(lines[-1]):
+        return None
     if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
         if _is_bare(value):
@@ -291,7 +295,10 @@ _REMARK = re.compile(
 )
 
 
-_QUOTED = re.compile(r"[\"\u201c](?=[A-Za-z])([^\"\u201c\u201d]{1,60})[\"\u201d](?!\s*:)")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_QUOTED = re.compile(
+    r"[\"\u201c](?=[A-Za-z])([^\"\u201c\u201d]{1,60})[\"\u201d](?=[\s.]*$|\s+(?:by|from|of|in|for|at)\b)"
+)
 
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
@@ -307,6 +314,7 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
 def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
     plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,!").strip(" *_`")
+    plain = _BOLD.sub(r"\1", plain)
     quoted = _QUOTED.match(text.strip(" *_`"))
     plain = quoted[1] if quoted else plain.removesuffix('"}').replace('"', "")
     maths = MATHS.fullmatch(plain)
@@ -366,6 +374,7 @@ def _concluded_integer(tail: str) -> int | None:
 
 def _stated_integer(value: str) -> int | None:
     """Return the integer that a text is, or that it begins with and says no more about."""
+    value = _HOPE.sub("", value)
     whole = _whole_integer(value)
     if whole is not None:
         return whole
@@ -384,9 +393,10 @@ def _whole_integer(text: str) -> int | None:
     plain = _UNIT_WORDS.sub("", without_markup(plain)).strip(" {}()[]_`\"'")
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
-    sides = [_sum(side.strip(" {}()")) for side in plain.split("=")]
+    *_, last = texts = [side.strip(" {}()*") for side in plain.split("=")]
+    sides = [_sum(side) for side in texts]
     numbers = {side for side in sides if side is not None}
-    ends = sides[-1] is not None or len(sides) == 2
+    ends = sides[-1] is not None or (len(sides) == 2 and not last[:1].isdigit())
     return numbers.pop() if len(numbers) == 1 and ends else None
 
 
@@ -463,7 +473,6 @@ _CONCLUDED = (
 )
 _PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
 """A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
-_HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
 _SYMBOLS = re.compile(r"(?:\s*[^\w\s)\]}.\x00-\x7f])+$")
 """A tick or a smile behind a letter."""
@@ -538,10 +547,10 @@ class _Choices:
             return only[1].upper()
         named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]
         letters = {found[1] for found in named if found}
-        if any(map(self.lists, lines[-1:])):
+        if self.lists(lines[-1]) or contradicted(lines[-1]):
             return None
         if named[-1] and not (len(lines) > 1 and named[-2]):
-            return named[-1][1]
+            return None if contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
         if len(letters) == 1 and (named[0] or (lines[-2:-1] and named[-2])):
             return letters.pop()
         sentence = _sentences(lines)[0]

@@ -90,7 +90,7 @@ _ALONE = re.compile(
 )
 """What may stand before a label on an answer line."""
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s|\.{2,}|\u2026)*")
-_NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\n[^\n]{0,80})?", re.I)
+_NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\s*\n[^\n]{0,80})?", re.I)
 """A value that goes on: "70", a line with "or", "71"."""
 _TRAILING = re.compile(
     r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
@@ -275,6 +275,7 @@ _DECIDES = re.compile(
     re.I,
 )
 """Between two statements: the second one replaces the first."""
+_FIRST = re.compile(r"\S+")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 MOST_WORDS = 3
 """Words of a value; what is longer is a sentence."""
@@ -306,6 +307,11 @@ def denied(said: str, one: Statement) -> bool:
     return doubted(_SENTENCE.sub("", before, count=1))
 
 
+def contradicted(text: str) -> bool:
+    """Return whether a text says that what it states is wrong."""
+    return bool(_DENIES.search(text))
+
+
 def doubted(before: str) -> bool:
     """Return whether the words before a statement in its sentence suppose, deny or quote it."""
     return bool(_SUPPOSED.search(before) or _NOT_SAID.search(_CLAUSE.sub("", before, count=1)))
@@ -326,7 +332,9 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
         return False
     words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]
     most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
-    return len(words) <= most and not _DECIDES.search(said, one.value or one.end, after.start)
+    value = _FIRST.match(said, one.value)
+    behind = value.end() if one.value and value else one.end
+    return len(words) <= most and not _DECIDES.search(said, behind, after.start)
 
 
 def taken_back(said: str, last: Statement) -> bool:

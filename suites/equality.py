@@ -10,7 +10,6 @@ equation. Spelling is latex.py, units are units.py, numbers quantities.py.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from math import gcd
 from typing import Literal

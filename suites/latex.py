@@ -41,11 +41,10 @@ _SIGNS = {
     "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
     "\u2228": "\\lor ", "\u2216": "\\setminus ", "\u2236": ":", "\u03c6": "\\phi ",
     **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
-        .split())},
+        ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi", "omicron", "pi", "rho"])},
     **{char: f"\\frac{{{part[0]}}}{{{part[1]}}}" for char, part in zip(
         "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
-        "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78".split(), strict=True)},
+        ["12", "13", "23", "14", "34", "15", "25", "35", "45", "16", "56", "18", "38", "58", "78"], strict=True)},
 }  # fmt: skip
 _TABLE = str.maketrans(_SIGNS)
 _RAISED = dict(
@@ -211,7 +210,7 @@ def _braced(text: str) -> str:
 
 
 _BASES: tuple[str, ...] = tuple(
-    "two three four five six seven eight nine ten eleven twelve".split()
+    ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 )
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")

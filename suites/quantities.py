@@ -209,7 +209,8 @@ def contradicts_itself(answer: str) -> bool:
 
 def differing(sides: Sequence[str]) -> bool:
     """Return whether two sides of an equation that stand together are numbers that differ."""
-    numbers = [(value, side) for side in sides if (value := computed(side)) is not None]
+    bare = [side[1:-1] if side[:1] + side[-1:] == "()" else side for side in sides]
+    numbers = [(value, side) for side in bare if (value := computed(side)) is not None]
     return any(
         one != other and not rounds_to(one, text) and not rounds_to(other, before)
         for (one, before), (other, text) in pairwise(numbers)
