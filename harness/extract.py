@@ -17,7 +17,7 @@ Where in a reply statements are is statements.py; whether an answer is right is 
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -37,7 +37,10 @@ from harness.statements import (
     doubted,
     in_order,
     last_box,
+    last_lines,
+    last_sentences,
     parted,
+    places,
     stand_together,
     statements,
     taken_back,
@@ -194,7 +197,6 @@ def _decided(
 # --- conclusions --------------------------------------------------------------------------------
 
 _HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
-_PLEASANTRY = re.compile(r"[\W_]*(?:I )?(?:hope (?:this|that|it)|let me know|feel free)\b", re.I)
 _APART = re.compile(r"\s*(?:####\s.{1,60}|\*\*.{1,60}\*\*[.:]?|\$.{1,60}\$|\\\[.{1,60}\\\])\s*")
 """A line that is nothing but a value: bold, a formula, or as in grade-school data."""
 _CONCLUDES = re.compile(
@@ -217,30 +219,16 @@ _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z
 """What stands before the last number of `x = 70, y = 3`."""
 
 
-def _last_lines(tail: str) -> list[str]:
-    """Return the lines that are not blank, without those at the end that only wish well."""
-    lines = [line for line in tail.splitlines() if line.strip()]
-    while lines and _PLEASANTRY.match(lines[-1]):
-        lines.pop()
-    return [] if any(line.strip().lower() in ("or", "and") for line in lines[-2:]) else lines
-
-
-def _sentences(lines: Sequence[str]) -> list[str]:
-    """Return the sentences of the last three lines, the last one first."""
-    found = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
-    return [sentence.strip(" *") for sentence in reversed(found)]
-
-
 def _concluded_expression(tail: str) -> tuple[str, ...] | None:
     """Read "Therefore the sum is $x$." at the end, or a reply that is nothing but a value."""
-    lines = _last_lines(tail)
+    lines = last_lines(tail)
     if lines and contradicted(lines[-1]):
         return None
     if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
         if _is_bare(value):
             return (value,)
-    for sentence in _sentences(lines):
+    for sentence in last_sentences(lines):
         if _SECOND_THOUGHTS.search(sentence):
             return None
         if re.search(r"[\d$\\]", sentence):
@@ -308,7 +296,7 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
         unit = _UNIT_BEHIND.match(one.more)
         return (f"{one.text.strip()} {unit[1]}" if unit else one.text.strip(),)
     value = one.text if one.form == "tag" else _value(one.text)
-    return (value,) if value and not value.startswith("that ") else None
+    return (value,) if value and not value.startswith(("that ", "not ")) else None
 
 
 def _value(text: str) -> str | None:
@@ -448,16 +436,20 @@ _REASONS = re.compile(
     r"\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b",
     re.I,
 )
-_SAID_CORRECT = (
+_IS_CORRECT = re.compile(
+    r"\s+(?:is|must\s+be)[\s*_]+(?:\w+ly\s+|thus\s+|therefore\s+)?"
+    r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
+    r"(?:\s+(?:answer|choice|option|one|statement))?|the\s+(?:answer|one))"
+    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))",
+    re.M,
+)
+_WHICH_IS = (
     r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
     r"(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
     r"|(?:^|(?<=[.!?,:]\s)|(?<=\b[Ss]o )|(?<=\bthus )|(?<=\bhence ))[*_]{0,2})(@)[)\]*_]*"
-    r"(?::[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\s+(?:is|must\s+be)[\s*_]+(?:\w+ly\s+|thus\s+|therefore\s+)?"
-    r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
-    r"(?:\s+(?:answer|choice|option|one|statement))?|the\s+(?:answer|one))"
-    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))"
+    r"(?::[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\Z"
 )
-_CORRECT = re.compile(r"\b(?:correct|right|best|final|true|is the (?:answer|one))\b")
+"""A letter that is said to be correct, up to its verb."""
 _ONLY = r"(?:(?i:option|choice|answer)\s+)?[(\[{]?((?i:@))[)\]}]?[.:]?"
 _OPTION_LINE = (
     r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)"
@@ -474,8 +466,6 @@ _CONCLUDED = (
 _PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
 """A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
-_SYMBOLS = re.compile(r"(?:\s*[^\w\s)\]}.\x00-\x7f])+$")
-"""A tick or a smile behind a letter."""
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 """Spaces, joiners and marks of direction without width."""
 
@@ -496,17 +486,20 @@ class _Choices:
     def statements(self, said: str, words: Sequence[str]) -> list[Statement]:
         """Return what statements.py finds, and where a letter is said to be correct."""
         found, base = statements(said, CHOICE_WORDS), max(0, len(said) - TAIL)
-        correct = _of_letters(_SAID_CORRECT, self.letters)
-        lines = {
-            (said.rfind("\n", 0, at.start()) + 1, said.find("\n", at.end()))
-            for at in _CORRECT.finditer(said, base)
-        }
         others = [
-            Statement("sentence", one.start(), one.end(), one[1])
-            for start, end in lines
-            for one in correct.finditer(said, max(start, base), end if end >= 0 else len(said))
+            one for verb in (" is", " must be") for one in self._said_correct(said, base, verb)
         ]
         return in_order(said, [*found, *others]) if others else found
+
+    def _said_correct(self, said: str, base: int, verb: str) -> Iterator[Statement]:
+        for at in places(said, verb, base):
+            correct = _IS_CORRECT.match(said, at)
+            if correct:
+                start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
+                before = said[start : correct.start()]
+                letter = _of_letters(_WHICH_IS, self.letters).search(before)
+                if letter:
+                    yield Statement("sentence", start + letter.start(), correct.end(), letter[1])
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
@@ -523,10 +516,8 @@ class _Choices:
 
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the letter that a text begins with and says no more about."""
-        plain = without_markup(text[:LONGEST]).strip(" _'\"\u2018\u2019\u201c\u201d{},:")
-        plain = (
-            _HOPE.sub("", plain.replace('"', "")) if plain.isascii() else _SYMBOLS.sub("", plain)
-        )
+        plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
+        plain = _HOPE.sub("", plain.replace('"', ""))
         if small := _SMALL.match(plain):
             plain = small.group().upper() + plain[small.end() :]
         choice = _of_letters(_READ, self.letters).match(plain)
@@ -540,7 +531,7 @@ class _Choices:
 
     def concluded(self, tail: str) -> str | None:
         """Read a reply that is a letter, or whose last or first line alone is an option."""
-        lines = [without_markup(line[:LONGEST]) for line in _last_lines(tail)]
+        lines = [without_markup(line[:LONGEST]) for line in last_lines(tail)]
         if not lines:
             return None
         if len(lines) == 1 and (only := _of_letters(_ONLY, self.letters).fullmatch(lines[0])):
@@ -553,7 +544,7 @@ class _Choices:
             return None if contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
         if len(letters) == 1 and (named[0] or (lines[-2:-1] and named[-2])):
             return letters.pop()
-        sentence = _sentences(lines)[0]
+        sentence = last_sentences(lines)[0]
         ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentence)
         if ended and not doubted(sentence):
             return ended[1] or ended[2]

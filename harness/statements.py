@@ -70,7 +70,8 @@ _ADVERB = (
     r"|equal\s+to|given\s+by)\b[\s,:*_]*|,\s[\w ]{1,30},\s*|not\s+[^,.;\n]{1,20}?,?\s+but\s+"
 )
 _AFTER = re.compile(
-    rf"s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{{0,8}}"
+    rf"s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}"
+    r"[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{0,8}"
     rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
     rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*",
     re.I | re.M,
@@ -160,11 +161,11 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
     lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
-    places = [(at, len(word), _AFTER) for word in words for at in _places(lower, word)]
+    labels = [(at, len(word), _AFTER) for word in words for at in places(lower, word)]
     small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
     for word in (word for word in FOREIGN_WORDS if word in small):
-        places += [(at, len(word), _AFTER_FOREIGN) for at in _places(small, word)]
-    for at, length, after in places:
+        labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
+    for at, length, after in labels:
         if at and lower[at - 1].isalpha() and lower[at].isalpha():
             continue
         label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
@@ -173,8 +174,9 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
             yield one
 
 
-def _places(text: str, word: str) -> Iterator[int]:
-    at = text.find(word)
+def places(text: str, word: str, start: int = 0) -> Iterator[int]:
+    """Yield where a word stands in a text."""
+    at = text.find(word, start)
     while at >= 0:
         yield at
         at = text.find(word, at + len(word))
@@ -264,8 +266,8 @@ _TAKES_BACK = re.compile(
     re.I,
 )
 _CONFIRMS = re.compile(
-    r"\b(?:yes(?=[,!:])|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands|matches"
-    r"|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705",
+    r"\b(?:yes(?=[,!:])|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands"
+    r"|matches|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705",
     re.I,
 )
 _DECIDES = re.compile(
@@ -345,6 +347,23 @@ def taken_back(said: str, last: Statement) -> bool:
         return True
     ends = [found.end() for found in _TAKES_BACK.finditer(behind)]
     return bool(ends) and not _CONFIRMS.search(behind, ends[-1])
+
+
+_PLEASANTRY = re.compile(r"[\W_]*(?:I )?(?:hope (?:this|that|it)|let me know|feel free)\b", re.I)
+
+
+def last_lines(tail: str) -> list[str]:
+    """Return the lines that are not blank, without those at the end that only wish well."""
+    lines = [line for line in tail.splitlines() if line.strip()]
+    while lines and _PLEASANTRY.match(lines[-1]):
+        lines.pop()
+    return [] if any(line.strip().lower() in ("or", "and") for line in lines[-2:]) else lines
+
+
+def last_sentences(lines: Sequence[str]) -> list[str]:
+    """Return the sentences of the last three lines, the last one first."""
+    found = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
+    return [sentence.strip(" *") for sentence in reversed(found)]
 
 
 # --- what is left of a reply --------------------------------------------------------------------

@@ -120,7 +120,7 @@ _WHOLE = re.compile(r"[\d\s$]*")
 
 
 def second_look(gold: int, reply: str) -> Grade:
-    r"""Grade a reply whose last statement holds no integer: `\boxed{\frac{140}{2}}` may still equal one.
+    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one.
 
     EqualityError when the process that compares cannot be started.
     """

@@ -110,8 +110,8 @@ class Math500:
 def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, Equality]:
     """Return statements that stand together as one answer, and what it is worth.
 
-    Each value of a list may have a statement of its own; two answers to one question are none, unless
-    they are the same number in two forms.
+    Each value of a list may have a statement of its own; two answers to one question are none,
+    unless they are the same number in two forms.
     """
     together = ",".join(said)
     if is_list(target):

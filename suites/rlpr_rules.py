@@ -79,7 +79,7 @@ def kind_of(reference: str) -> Kind:
 
 
 def stated(reply: str, kind: Kind = "text") -> tuple[str, ...]:
-    """Return what a reply gives as its answer to a question of a kind, as harness/extract.py reads it.
+    """Return what a reply gives as its answer to a question of a kind.
 
     Several where they stand together, none where there is no answer.
     """
