@@ -24,11 +24,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from harness.errors import UserError
 from harness.judges import JudgeError
 from harness.records import Kind, Question
 from suites import SUITES
@@ -164,9 +165,7 @@ def of_routerarena(name: str, row: Mapping[str, Any], said: Mapping[str, Any]) -
     if said["metric"] != "mcq_accuracy" or len(choices) == 4:
         yield record
     if said["metric"] != "exact_match":
-        yield Record(
-            **asdict(record) | {"set": of_set.split(",")[0] + ", by rlpr", "suite": "rlpr"}
-        )
+        yield replace(record, set="RouterArena, by rlpr", suite="rlpr")
 
 
 def in_letters(gold: str, choices: Sequence[str]) -> str:
@@ -192,7 +191,7 @@ def records(rows: Path | None) -> Iterator[Record]:
     for name, load in SETS.items():
         try:
             yield from load()
-        except (OSError, ValueError) as error:
+        except (OSError, UserError) as error:
             print(f"{name} is skipped: {error}; name its folder in PODIUM_DATA", file=sys.stderr)
     for line in rows.read_text("utf-8").splitlines() if rows else ():
         row = json.loads(line)
@@ -255,7 +254,7 @@ def print_reply(record: Record, *verdicts: Verdict) -> None:
     print(record.reply[-SHOWN:])
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print the tables that were asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -264,7 +263,7 @@ def main() -> None:
     parser.add_argument("--against", type=Path, metavar="CHECKOUT")
     parser.add_argument("--rows", type=Path, metavar="ROWS.jsonl")
     parser.add_argument("--json", action="store_true", help="one verdict a line, and nothing else")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     every = sorted(records(given.rows), key=lambda record: record.set)
     verdicts = [verdict(record) for record in every]
     if given.json:
@@ -276,8 +275,8 @@ def main() -> None:
         if mine.right != record.right:
             print_reply(record, mine)
     if given.against:
-        words = ["--rows", str(given.rows.resolve())] if given.rows else []
-        print_changes(every, verdicts, of_checkout(given.against.resolve(), words))
+        own = ["--rows", str(given.rows.resolve())] if given.rows else []
+        print_changes(every, verdicts, of_checkout(given.against.resolve(), own))
 
 
 def print_changes(

@@ -1,0 +1,73 @@
+"""Real replies, with the verdicts that others left on record beside them: ours are the same.
+
+Which replies differ, and who is right, is printed by tests/benchmarks/graded_records.py. MATH-500
+is in test_math500.py.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from benchmarks.graded_records import SETS, Record, main, verdict
+
+from harness.errors import UserError
+
+AT_LEAST = {
+    "aime25": 0.99,
+    "RouterBench, ARC": 0.9995,
+    "RouterArena, four letters": 0.99,
+    "RouterArena, by rlpr": 0.99,
+    "RouterArena, words": 0.98,
+    "RouterArena, numbers": 0.93,
+}
+"""Share of the verdicts; of what is left we are right, or nobody can say."""
+
+
+def records(name: str) -> list[Record]:
+    """Return a part of the data folder; skip where it is absent."""
+    try:
+        return list(SETS[name]())
+    except (OSError, UserError) as error:
+        pytest.skip(f"{error}; name its folder in PODIUM_DATA")
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if not name.startswith("MATH-500")])
+def test_our_verdicts_are_those_on_record(name: str) -> None:
+    every = records(name)
+    for of_set in {record.set for record in every}:
+        said = [(one, verdict(one)) for one in every if one.set == of_set]
+        same = [mine.right == one.right for one, mine in said if mine]
+        assert sum(same) >= AT_LEAST[of_set] * len(same), of_set
+
+
+def test_a_reply_of_ones_own_is_graded_and_shown_where_it_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {"set": "own", "suite": "gpqa-diamond", "gold": "C", "choices": ["1", "2", "3", "4"]}
+    said = run(
+        [
+            own | {"id": "first", "reply": "So it is.\n\nAnswer: C", "right": True},
+            own | {"id": "second", "reply": "Nobody knows.\n\nAnswer: B", "right": True},
+        ],
+        tmp_path,
+        monkeypatch,
+        capsys,
+    )
+    assert "| own | 2 | 50.00% | 0 | 1 | 0 |" in said
+    assert "second: key 'C'; recorded True; ours False ('B')" in said
+    assert "first: key" not in said
+
+
+def run(
+    rows: Sequence[dict[str, object]],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> str:
+    """Return what the program prints of these rows alone."""
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    monkeypatch.setenv("PODIUM_DATA", str(folder))
+    main(["--differences", "--rows", str(file)])
+    return capsys.readouterr().out
