@@ -16,7 +16,6 @@ Where in a reply statements are is statements.py; whether an answer is right is 
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -35,6 +34,7 @@ from harness.statements import (
     contradicted,
     denied,
     doubted,
+    folded,
     in_order,
     last_box,
     last_lines,
@@ -79,7 +79,7 @@ def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD
     ('B', None)
     """
     reader = _Choices(tuple(choices), letters)
-    return _answer(_folded(reply), reader.statements, reader.read, reader.concluded)
+    return _answer(folded(reply), reader.statements, reader.read, reader.concluded)
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
@@ -277,8 +277,8 @@ _UNIT_BEHIND = re.compile(
     r"|(?:cents|dollars|euros|pounds|radians|degrees|percent|[ckm]?m|feet|inches)\b)"
 )
 _REMARK = re.compile(
-    r"\s+\((?!or\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
-    r"|,?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$",
+    r"\s+\((?!(?:or|alternatively|maybe|perhaps|possibly)\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
+    r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$",
     re.S,
 )
 
@@ -294,7 +294,8 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
         if not one.text or _GOES_ON.match(one.more):
             return UNCLEAR
         unit = _UNIT_BEHIND.match(one.more)
-        return (f"{one.text.strip()} {unit[1]}" if unit else one.text.strip(),)
+        text = one.text.strip().replace('"', "")
+        return (f"{text} {unit[1]}" if unit else text,)
     value = one.text if one.form == "tag" else _value(one.text)
     return (value,) if value and not value.startswith(("that ", "not ")) else None
 
@@ -304,7 +305,7 @@ def _value(text: str) -> str | None:
     plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = _BOLD.sub(r"\1", plain)
     quoted = _QUOTED.match(text.strip(" *_`"))
-    plain = quoted[1] if quoted else plain.removesuffix('"}').replace('"', "")
+    plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     maths = MATHS.fullmatch(plain)
     if maths:
         plain = next(group for group in maths.groups() if group is not None).strip()
@@ -336,6 +337,7 @@ _LEADING = re.compile(
     r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
     r"|\s*[-+/^*<>%=?!\u00d7\u00b7\u00f7\u221a\u03c0\d\\]|\s*_\{?\d"
     r"|\s+(?:and|to|versus|vs|as\s+well\s+as|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
+    r"|\s*[,;|(]*\s*(?:(?:or|alternatively|although|along\s+with|and)\s+\d|but\s+(?:possibly|maybe)\b|\|\s*\d)"
     rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
     r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)",
     re.I,
@@ -381,7 +383,7 @@ def _whole_integer(text: str) -> int | None:
     plain = _UNIT_WORDS.sub("", without_markup(plain)).strip(" {}()[]_`\"'")
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
-    *_, last = texts = [side.strip(" {}()*") for side in plain.split("=")]
+    *_, last = texts = [side.strip(' {}()*"') for side in plain.split("=")]
     sides = [_sum(side) for side in texts]
     numbers = {side for side in sides if side is not None}
     ends = sides[-1] is not None or (len(sides) == 2 and not last[:1].isdigit())
@@ -413,11 +415,11 @@ _READ = (
     r"(?:I(?:['\u2019](?:d|ll)|\s+would|\s+will)?\s+(?:go\s+with|choose|pick|select|say)\s+)?"
     r"(?:(?i:the\s+)?(?i:letter|option|choice|answer)\s+)?[(\[{]?(@)"
     # no second letter: `A or B`, `(A)(B)`, `A; B; C`
-    r"(?![)\]}]?\s*(?:[,;/&]\s*|\(\s*(?=or)|(?:#OR|and|but|as\s+well\s+as|maybe|perhaps|possibly"
+    r"(?![)\]}]?\s*(?:[,;/&]\s*|\(\s*(?=or|alternatively|maybe|perhaps|possibly)|(?:#OR|and|but|as\s+well\s+as|maybe|perhaps|possibly"
     r"|alternatively|else|even|also)\b[\s,]*){1,4}(?:(?i:option|choice)\s+)?[(\[{]?[A-Z](?![\w'\u2019]))"
     r"(?![)\]}]?\s*[.;:]?\s*[(\[{]?@\s*(?:[.;)\]}]|$))"
     # nor a word: `A function`
-    r"(?=\s*$|[)\]}!](?!\s*=)|[.;:](?![A-Za-z]\b)|\s+\(|\s*</?[|a-z]|\s+[-\u2013\u2014]\s+(?!@\b)"
+    r"(?=\s*$|[)\]}!](?!\s*=)|[.;:](?![A-Za-z]\b)|\s+\(|\s*</?[|a-z]|\s+[-\u2013\u2014]\s+(?!@\b|or\b)"
     r"|,?\s+(?:because|since|as|which|not|with|where|rather|instead|over|i\.e)\b"
     r"|,\s+(?!@\b)(?!(?:or|and|but|maybe|perhaps)\b)|\s+is\s+(?:the\s+)?(?:correct|right|best)\b"
     r"|\s*(?!\u3067\u306f|\u3058\u3083|\uac00?\s*\uc544\ub2c8|\u4e0d|#OR)[^\x00-\x7f])"
@@ -429,7 +431,8 @@ _SEVERAL = re.compile(
 )
 """Letters, but none that could be read: E, or A or B."""
 _LISTED = (
-    r"(?:[,;&)\]]|\b(?:and|or|else|versus|vs|possibly|even|alternatively))\W{0,4}[(\[]@[)\]]"
+    r"(?:[,;&|)\]]|\\lor|\\vee|\b(?:and|or|else|versus|vs|possibly|even|alternatively|as|with))\W{0,8}"
+    r"[(\[]@[)\]]"
     r"|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
 )
 _REASONS = re.compile(
@@ -437,9 +440,9 @@ _REASONS = re.compile(
     re.I,
 )
 _IS_CORRECT = re.compile(
-    r"\s+(?:is|must\s+be)[\s*_]+(?:\w+ly\s+|thus\s+|therefore\s+)?"
+    r"\s+(?:is|must\s+be)[\s*_]+(?:(?!part)\w+ly\s+|thus\s+|therefore\s+)?"
     r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
-    r"(?:\s+(?:answer|choice|option|one|statement))?|the\s+(?:answer|one))"
+    r"(?:\s+(?:answer|choice|option|one|statement)|(?![^.\n]{0,80}\bbut\b))|the\s+(?:answer|one))"
     r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))",
     re.M,
 )
@@ -447,18 +450,18 @@ _WHICH_IS = (
     r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
     r"(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
     r"|(?:^|(?<=[.!?,:]\s)|(?<=\b[Ss]o )|(?<=\bthus )|(?<=\bhence ))[*_]{0,2})(@)[)\]*_]*"
-    r"(?::[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\Z"
+    r"(?::(?!\s*(?:This|That|It|The|These|While|Here|In|As)\b)[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\Z"
 )
-"""A letter that is said to be correct, up to its verb."""
+"""A letter that is said to be correct, up to its verb; not `A: This is correct`, one of several."""
 _ONLY = r"(?:(?i:option|choice|answer)\s+)?[(\[{]?((?i:@))[)\]}]?[.:]?"
 _OPTION_LINE = (
     r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)"
-    r"(?:[)\].:](?!\w).*|\s*$|\s+[-\u2013\u2014]\s.*|,?\s+(?:because|since)\s.*)"
+    r"(?:[)\].:](?!\w).*|\s*$|\s+[-\u2013\u2014]\s+(?!or\b).*|,?\s+(?:because|since)\s.*)"
 )
 _CONCLUDED = (
     r"(?:.{0,200}[.!?,:]\s+|)(?i:(?:therefore|thus|hence|so|consequently)[,:]?\s+"
     r"(?:it\s+(?:is|must\s+be)\s+)?(?:the\s+)?|(?:=>|->|\u2192|\u21d2)\s*"
-    r"|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|pick|choose|select|selects|with)\s+"
+    r"|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|pick|choose|select|selects|go\s+with)\s+"
     r"|.{0,100}\b(?:matches|corresponds\s+to|agrees\s+with|fits|is\s+given\s+by|leads\s+to)\s+"
     r"(?=option|choice|\())(?:(?i:option|choice|answer)\s+)?[(\[]?(@)[)\]]?[.!]?"
     r"|(?i:(?:so\s+|thus\s+|hence\s+|therefore,?\s+)?only\s+(?:option|choice))\s+[(\[]?(@)[)\]]?\s+[a-z][^?]*"
@@ -466,8 +469,6 @@ _CONCLUDED = (
 _PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
 """A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
-"""Spaces, joiners and marks of direction without width."""
 
 
 @lru_cache(maxsize=16)
@@ -489,6 +490,8 @@ class _Choices:
         others = [
             one for verb in (" is", " must be") for one in self._said_correct(said, base, verb)
         ]
+        if found and len({one.text for one in others}) > 1:  # options looked at one by one
+            return found
         return in_order(said, [*found, *others]) if others else found
 
     def _said_correct(self, said: str, base: int, verb: str) -> Iterator[Statement]:
@@ -568,12 +571,7 @@ def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
 
 
 def _as_option(text: str) -> str:
-    return " ".join(without_markup(_folded(text)).split()).rstrip(".").strip("'\"").casefold()
-
-
-def _folded(text: str) -> str:
-    """Fold full-width letters and take away marks of direction; ASCII needs neither."""
-    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return " ".join(without_markup(folded(text)).split()).rstrip(".").strip("'\"").casefold()
 
 
 # --- programs -----------------------------------------------------------------------------------

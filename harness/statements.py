@@ -4,6 +4,7 @@ Every rule is linear in the length of the reply. What a statement says is read i
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -34,7 +35,7 @@ OR = (
     r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294|\u0623\u0648"
     r"|\u092f\u093e)"
 )
-SENTENCE_END = re.compile(r"[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
+SENTENCE_END = re.compile(r"(?<!\bvs)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
     r"\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]",
     re.S,
@@ -211,7 +212,7 @@ _SUPPOSED = re.compile(
 )
 _NOT_SAID = re.compile(
     r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
-    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|hardly|den(?:y|ies)"
+    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|perhaps|maybe|hardly|den(?:y|ies)"
     r"|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
     r"|\b(?:some|many|most|people|others|they)\s+(?:say|argue|believe)\b|\bno\s+way\b"
     r"|n['\u2019]t\b",
@@ -219,13 +220,13 @@ _NOT_SAID = re.compile(
 )
 """Before a statement in its clause: it is denied, only possible, or somebody else's."""
 _WRONG = (
-    r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
+    r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be|turns\s+out\s+to\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
     r"|mistaken|impossible|not\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid))"
     r"|(?:isn|wasn)['\u2019]t\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid)"
     r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true))\b"
 )
 _NOT_BOXED = re.compile(
-    r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
+    r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
     r"|(?:might|may|could)\s+(?:\w+\s+)?be|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
     rf"|(?:\\neq?\b|\u2260)[\s$*(]*|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
     re.I,
@@ -239,7 +240,7 @@ _ABOUT = re.compile(
 """Before a label that speaks about an answer: "the reasoning behind this answer:"."""
 _DENIES = re.compile(
     rf"(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
-    r"|[({]\s*\(?(?:wrong|incorrect|false)\s*[)}]|\bunless\b|\bdepending\s+on\b"
+    r"|[({\[]\s*\(?(?:wrong|incorrect|false|rejected)\s*[)}\]]|\bunless\b|\bdepending\s+on\b|\bequally\s+(?:possible|likely|plausible)\b"
     rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
     r"|\bI\s+(?:could\s+not|cannot|can['\u2019]t|couldn['\u2019]t)\s+(?:show|prove|verify|confirm)\b"
     r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
@@ -248,10 +249,14 @@ _DENIES = re.compile(
     re.I,
 )
 """Behind a statement in its sentence, or in the next one: it is wrong."""
-_OR_ELSE = re.compile(r"[\W_]*(?:alternatively|(?:or\s+)?(?:maybe|perhaps|possibly))\b", re.I)
+_OR_ELSE = re.compile(
+    r"[\W_]*(?:alternatively|(?:(?:or|but)\s+)?(?:maybe|perhaps|possibly)|or,? failing that"
+    r"|along with|as well as)\b",
+    re.I,
+)
 _TAKES_BACK = re.compile(
     r"\bactually,?\s+no\b|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
-    r"|\bscratch\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
+    r"|\b(?:scratch|strike|forget)\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
     r"|\b(?:disregard|ignore)\s+(?:(?:that|this)\s*(?=[.,;!\n]|$|answer\b|result\b)"
     r"|my\b|the\s+(?:above|(?:\w+\s+)?(?:answer|result))\b)"
     r"|\bI\s+(?:have\s+|must\s+have\s+|just\s+)?(?:made|see|found|spot\w*|notic\w*)\s+(?:an?|my|the)"
@@ -261,7 +266,7 @@ _TAKES_BACK = re.compile(
     r"|\bboth\s+(?:are|seem|could\s+be)\s+(?:acceptable|possible|plausible)\b"
     r"|\blet\s+me\s+(?:re-?(?!port|mind|cap|mark|peat|state|iter|phrase|write|view|mem)\w+"
     r"|think\s+again|check\s+again|try\s+again|start\s+over)\b"
-    rf"|\b(?:my|the|that)\s+(?:(?:above|previous|final|last|first)\s+)?(?:answer|result)"
+    rf"|\b(?:my|the|that)\s+(?:(?:above|previous|final|last|first)\s+)?(?:answer|result|box)"
     rf"(?:\s+above)?\s+{_WRONG}",
     re.I,
 )
@@ -333,6 +338,8 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
     if outranked or len(between) > LONGEST or _TAKES_BACK.search(between):
         return False
     words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]
+    if _OR_ELSE.match(between):
+        return True
     most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
     value = _FIRST.match(said, one.value)
     behind = value.end() if one.value and value else one.end
@@ -429,6 +436,15 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
         if depth == 0 and brace.group() == "}":
             return said[at + 1 : brace.start()], brace.end()
     return None, len(said)
+
+
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+"""Spaces, joiners and marks of direction without width."""
+
+
+def folded(text: str) -> str:
+    """Fold full-width letters and take away marks of direction; ASCII needs neither."""
+    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 def without_markup(text: str) -> str:
