@@ -13,15 +13,16 @@ from benchmarks.graded_records import SETS, Record, main, verdict
 
 from harness.errors import UserError
 
-AT_LEAST = {
-    "aime25": 0.99,
-    "RouterBench, ARC": 0.9995,
-    "RouterArena, four letters": 0.99,
-    "RouterArena, by rlpr": 0.99,
-    "RouterArena, words": 0.98,
-    "RouterArena, numbers": 0.93,
+AT_MOST = {
+    "aime25": (0, 0),
+    "RouterBench, ARC": (3, 0),
+    "RouterArena, four letters": (0, 2),
+    "RouterArena, by rlpr": (2, 8),
+    "RouterArena, words": (0, 1),
+    "RouterArena, numbers": (0, 5),
 }
-"""Share of the verdicts; of what is left we are right, or nobody can say."""
+"""Replies on record as right that fail here, and on record as wrong that pass here. Each was read:
+of the latter all are right (`95 minutes` for 95); of the former nobody can say, but for two."""
 
 
 def records(name: str) -> list[Record]:
@@ -33,12 +34,14 @@ def records(name: str) -> list[Record]:
 
 
 @pytest.mark.parametrize("name", [name for name in SETS if not name.startswith("MATH-500")])
-def test_our_verdicts_are_those_on_record(name: str) -> None:
+def test_our_verdicts_are_those_on_record_but_for_a_few_that_were_read(name: str) -> None:
     every = records(name)
     for of_set in {record.set for record in every}:
-        said = [(one, verdict(one)) for one in every if one.set == of_set]
-        same = [mine.right == one.right for one, mine in said if mine]
-        assert sum(same) >= AT_LEAST[of_set] * len(same), of_set
+        said = [(one, mine) for one in every if one.set == of_set and (mine := verdict(one))]
+        failed = [one.id for one, mine in said if one.right and not mine.right]
+        passed = [one.id for one, mine in said if mine.right and not one.right]
+        assert (len(failed) <= AT_MOST[of_set][0], failed) == (True, failed)
+        assert (len(passed) <= AT_MOST[of_set][1], passed) == (True, passed)
 
 
 def test_a_reply_of_ones_own_is_graded_and_shown_where_it_differs(
