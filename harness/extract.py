@@ -63,9 +63,9 @@ def extract_integer(reply: str) -> int | None:
 
     It may lie outside 0-999: that is for the grader.
 
-    >>> extract_integer(r"Hence \boxed{\text{070}}. There are 3 cases."), extract_integer("ANSWER: 7,0")
+    >>> extract_integer(r"Hence \boxed{\text{070}}."), extract_integer("ANSWER: 7,0")
     (70, None)
-    """  # noqa: E501 - an example is one line
+    """
     return _answer(reply, statements, _integer_of, _concluded_integer)
 
 
@@ -153,18 +153,15 @@ def _answer(
 ) -> ValueT | None:
     """Return the value of the last statement that counts, or of the conclusion behind it."""
     thinking, said, cut_off = parted(reply)
-    found = _explicit(find(said, ANSWER_WORDS)) if cut_off else find(said, ANSWER_WORDS)
+    found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.form != "sentence"]
     value = _decided(said, found, read, joined)
     if value is None and not cut_off:
         stated = max((one.end for one in found if read(one) is not None), default=0)
         value = conclude(said[max(len(said) - TAIL, stated) :])
     if value is None and thinking and not _GIVES_UP.search(said):
-        value = _decided(thinking, _explicit(find(thinking, ANSWER_WORDS)), read, joined)
+        explicit = [one for one in find(thinking, ANSWER_WORDS) if one.form != "sentence"]
+        value = _decided(thinking, explicit, read, joined)
     return None if isinstance(value, _Unclear) else value
-
-
-def _explicit(found: list[Statement]) -> list[Statement]:
-    return [one for one in found if one.form != "sentence"]
 
 
 def _decided(
@@ -306,6 +303,7 @@ def _value(text: str) -> str | None:
     plain = _BOLD.sub(r"\1", plain)
     quoted = _QUOTED.match(text.strip(" *_`"))
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
+    plain = plain.rstrip("}") if plain.count("}") > plain.count("{") else plain
     maths = MATHS.fullmatch(plain)
     if maths:
         plain = next(group for group in maths.groups() if group is not None).strip()
@@ -315,7 +313,7 @@ def _value(text: str) -> str | None:
 # --- integers -----------------------------------------------------------------------------------
 
 _UNIT = re.compile(
-    r"(?<=\d)\s*\\(?:text(?:rm)?|mathrm|mbox)\s*\{([^{}\d]*)\}(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
+    r"(?<=\d)(?:\\[,;:! ]|~|\s)*\\(?:text(?:rm)?|mathrm|mbox)\s*\{([^{}\d]*)\}(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
 )
 _UNIT_WORDS = re.compile(
     r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|[cmk]?m|inches|feet|met(?:er|re)s?)\.?$"
@@ -331,7 +329,7 @@ _NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
 _WHOLE = re.compile(rf"{_NUMBER}\.?")
 _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
 _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
-_SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{1,9}}")
+_SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
 _LEADING = re.compile(
     rf"(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
     r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
@@ -461,14 +459,15 @@ _OPTION_LINE = (
 _CONCLUDED = (
     r"(?:.{0,200}[.!?,:]\s+|)(?i:(?:therefore|thus|hence|so|consequently)[,:]?\s+"
     r"(?:it\s+(?:is|must\s+be)\s+)?(?:the\s+)?|(?:=>|->|\u2192|\u21d2)\s*"
-    r"|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|pick|choose|select|selects|go\s+with)\s+"
+    r"|(?:I|we)(?:['\u2019]\w+)?\s+(?:\w+\s+){0,2}(?:pick|choose|select|go\s+with)\s+|it['\u2019]s\s+"
+    r"|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|selects)\s+"
     r"|.{0,100}\b(?:matches|corresponds\s+to|agrees\s+with|fits|is\s+given\s+by|leads\s+to)\s+"
     r"(?=option|choice|\())(?:(?i:option|choice|answer)\s+)?[(\[]?(@)[)\]]?[.!]?"
     r"|(?i:(?:so\s+|thus\s+|hence\s+|therefore,?\s+)?only\s+(?:option|choice))\s+[(\[]?(@)[)\]]?\s+[a-z][^?]*"
 )
 _PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
 """A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
-_SMALL = re.compile(r"\(?[a-z]\)?(?=\.?$|\)?,?\s+(?:because|since)\b)")
+_SMALL = re.compile(r"\(?[a-z]\)?(?=\.?\s*[^\x00-\x7f]*$|\)?,?\s+(?:because|since)\b)")
 
 
 @lru_cache(maxsize=16)
@@ -537,6 +536,8 @@ class _Choices:
         lines = [without_markup(line[:LONGEST]) for line in last_lines(tail)]
         if not lines:
             return None
+        if len(lines) == 1 and (option := letter_of_option(lines[0], self.choices)):
+            return option
         if len(lines) == 1 and (only := _of_letters(_ONLY, self.letters).fullmatch(lines[0])):
             return only[1].upper()
         named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]

@@ -18,8 +18,8 @@ MOST_BOXES = 10
 MOST_BETWEEN = 6
 """Words, but for joining ones, between two sentences that stand together."""
 
-ANSWER_WORDS = ("answer",)
-CHOICE_WORDS = ("answer", "choice", "option", "best", " one")
+ANSWER_WORDS = ("answer", "ans")
+CHOICE_WORDS = ("answer", "ans", "decision", "choice", "option", "best", " one")
 """Words before a value, in small letters."""
 FOREIGN_WORDS = (
     *("antwort", "r\u00e9ponse", "respuesta", "risposta", "resposta", "antwoord", "l\u00f6sung"),
@@ -27,7 +27,14 @@ FOREIGN_WORDS = (
     *("\u0627\u0644\u0625\u062c\u0627\u0628\u0629", "\u0627\u0644\u062c\u0648\u0627\u0628"),
     *("\u0627\u0644\u0627\u062c\u0627\u0628\u0629",),  # Arabic, without its hamza
     *("\u0909\u0924\u094d\u0924\u0930", "\u0989\u09a4\u09cd\u09a4\u09b0"),  # Hindi, Bengali
-    *("\u7b54\u6848", "\u6545\u9009", "\u7b54\u3048", "\u6b63\u89e3", "\u56de\u7b54"),
+    *(
+        "\u7b54\u6848",
+        "\u6545\u9009",
+        "\u9009\u62e9",
+        "\u7b54\u3048",
+        "\u6b63\u89e3",
+        "\u56de\u7b54",
+    ),
     *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
 )
 """The same in the languages into which MMLU was translated, German to Korean."""
@@ -73,7 +80,7 @@ _ADVERB = (
 _AFTER = re.compile(
     rf"s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}"
     r"[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{0,8}"
-    rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
+    rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|\s+of\s+(?=[$\\*\d(-])|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
     rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*",
     re.I | re.M,
 )
@@ -91,7 +98,7 @@ _ALONE = re.compile(
     re.I,
 )
 """What may stand before a label on an answer line."""
-_BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s|\.{2,}|\u2026)*")
+_BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
 _NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\s*\n[^\n]{0,80})?", re.I)
 """A value that goes on: "70", a line with "or", "71"."""
 _TRAILING = re.compile(
@@ -145,7 +152,10 @@ def _boxes(said: str) -> Iterator[Statement]:
         hedged = _OR_BOXED.search(said[max(0, end - 40) : end])
         if said[stop : stop + 3].strip(" $*").startswith("?"):
             continue
-        yield Statement("box", end, stop, content or "", "or" if hedged else more)
+        sign = "-" if said[max(0, end - 1) : end] in ("-", "\u2212") else ""
+        yield Statement(
+            "box", end, stop, content and sign + content or "", "or" if hedged else more
+        )
 
 
 def _tags(said: str, base: int) -> Iterator[Statement]:
@@ -214,7 +224,7 @@ _NOT_SAID = re.compile(
     r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
     r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|perhaps|maybe|hardly|den(?:y|ies)"
     r"|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
-    r"|\b(?:some|many|most|people|others|they)\s+(?:say|argue|believe)\b|\bno\s+way\b"
+    r"|\b(?:some|many|most|people|others|they)\s+(?:\w+\s+)?(?:say|argue|believe|think)\b|\bno\s+way\b"
     r"|n['\u2019]t\b",
     re.I,
 )
@@ -223,7 +233,7 @@ _WRONG = (
     r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be|turns\s+out\s+to\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
     r"|mistaken|impossible|not\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid))"
     r"|(?:isn|wasn)['\u2019]t\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid)"
-    r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true))\b"
+    r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true|answer))\b"
 )
 _NOT_BOXED = re.compile(
     r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
@@ -316,7 +326,7 @@ def denied(said: str, one: Statement) -> bool:
 
 def contradicted(text: str) -> bool:
     """Return whether a text says that what it states is wrong."""
-    return bool(_DENIES.search(text))
+    return bool(_DENIES.search(text) or _TAKES_BACK.search(text))
 
 
 def doubted(before: str) -> bool:
@@ -352,6 +362,9 @@ def taken_back(said: str, last: Statement) -> bool:
     following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
     if _DENIES.search(following[:200]) or _OR_ELSE.match(following):
         return True
+    value = re.escape(last.text.strip(" $.*()")[:20])
+    if value and re.search(rf"(?<![\w.]){value}[)$]?\s+{_WRONG}", behind[:LONGEST]):
+        return True
     ends = [found.end() for found in _TAKES_BACK.finditer(behind)]
     return bool(ends) and not _CONFIRMS.search(behind, ends[-1])
 
@@ -386,6 +399,7 @@ _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(
     r"\\(?:[;: ]|(?:q?quad|displaystyle|left|right|bf|rm|it|[lL]arge|LARGE|[hH]uge)(?![a-zA-Z]))"
 )
+_COLOUR = re.compile(r"\\(?:text)?color\s*\{\w+\}")
 _HTML = re.compile(r"</?(?:b|i|u|em|strong|code|p|span|br)\s*/?>", re.I)
 _DIGITS_APART = re.compile(r"(?<=\d)\\,(?=\d)")
 _MATHS_SIGN = re.compile(r"\\[()\[\]]")
@@ -397,6 +411,7 @@ def parted(reply: str) -> tuple[str, str, bool]:
     ended = _TURN_ENDS.search(reply) if "<" in reply else None
     if ended and reply[: ended.start()].strip():
         reply = reply[: ended.start()]
+    reply = reply if reply.isascii() else _INVISIBLE.sub("", reply)
     closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
     thinking, said = reply[: max(closed, 0)], reply
     if closed >= 0:
@@ -460,7 +475,7 @@ def _without_latex(text: str) -> str:
     plain = _DIGITS_APART.sub(",", text).replace("\\!", "").replace("\\,", " ")
     if "circ" in plain or "\u00b0" in plain or "degree" in plain:
         plain = _DEGREES.sub("", plain)
-    plain = _SPACING.sub(" ", plain)
+    plain = _SPACING.sub(" ", _COLOUR.sub("", plain) if "color" in plain else plain)
     for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
     return _MATHS_SIGN.sub("", plain)

@@ -148,7 +148,7 @@ def _compact(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _bare(text: str) -> str:
     """Return words without an article, hyphens, signs and a last s."""
-    words = re.sub(r"[^\w\s]", " ", _plain(text).casefold().replace("'", "")).split()
+    words = re.sub(r"[^\w\s]", " ", re.sub("['\u2019]", "", _plain(text).casefold())).split()
     plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
     return plain.removesuffix("s")
 
