@@ -425,7 +425,7 @@ _READ = (
 _SEVERAL = re.compile(
     r"(?:(?i:both|either|neither|options?|choices?)\s+)*[(\[{]?[A-Z][)\]}]?"
     r"(?:\s*$|[.?!]|\s*(?:[,/&]|\b(?:or|and|nor|to|but)\b)\s*(?:maybe\s+)?[(\[{]?[A-Z]\b)"
-    r"|(?i:also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b)"
+    r"|(?i:none\s+of\b|also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b)"
 )
 """Letters, but none that could be read: E, or A or B."""
 _LISTED = (

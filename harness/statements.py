@@ -168,6 +168,10 @@ def _tags(said: str, base: int) -> Iterator[Statement]:
             yield Statement("tag", start, tag.end(), content.strip())
 
 
+_SHOWN = re.compile(r"s\b(?!.*\bis\b)[^\n]*\n.*", re.S | re.I)
+"""Behind "option", before a value: "The options are:", and all of them on the lines below."""
+
+
 def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
@@ -181,6 +185,8 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
             continue
         label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
         one = _valued(said, base + at, base + label.end()) if label else None
+        if one and _SHOWN.fullmatch(said[base + at + length : one.value]):
+            continue
         if one and said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
             yield one
 
