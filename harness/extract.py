@@ -34,6 +34,7 @@ from harness.statements import (
     contradicted,
     denied,
     doubted,
+    fenced_blocks,
     folded,
     in_order,
     last_box,
@@ -127,6 +128,12 @@ def normalised(kind: Kind, reply: str) -> str | None:
         program = extract_program(reply)
         return None if program is None else program.rstrip()
     return extract_expression(reply) or reply.strip() or None
+
+
+def _fenced_program(said: str) -> str | None:
+    blocks = fenced_blocks(said)
+    python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
+    return (python or [text for _, text in blocks] or [None])[-1]
 
 
 # --- the rule -----------------------------------------------------------------------------------
@@ -303,7 +310,7 @@ def _value(text: str) -> str | None:
     plain = _BOLD.sub(r"\1", plain)
     quoted = _QUOTED.match(text.strip(" *_`"))
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
-    plain = plain.rstrip("}") if plain.count("}") > plain.count("{") else plain
+    plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
     maths = MATHS.fullmatch(plain)
     if maths:
         plain = next(group for group in maths.groups() if group is not None).strip()
@@ -313,7 +320,8 @@ def _value(text: str) -> str | None:
 # --- integers -----------------------------------------------------------------------------------
 
 _UNIT = re.compile(
-    r"(?<=\d)(?:\\[,;:! ]|~|\s)*\\(?:text(?:rm)?|mathrm|mbox)\s*\{([^{}\d]*)\}(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
+    r"(?<=\d)(?:\\[,;:! ]|~|\s)*\\(?:text(?:rm)?|mathrm|mbox)\s*\{([^{}\d]*)\}"
+    r"(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
 )
 _UNIT_WORDS = re.compile(
     r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|[cmk]?m|inches|feet|met(?:er|re)s?)\.?$"
@@ -458,7 +466,7 @@ _OPTION_LINE = (
 )
 _CONCLUDED = (
     r"(?:.{0,200}[.!?,:]\s+|)(?i:(?:therefore|thus|hence|so|consequently)[,:]?\s+"
-    r"(?:it\s+(?:is|must\s+be)\s+)?(?:the\s+)?|(?:=>|->|\u2192|\u21d2)\s*"
+    r"(?:it\s+(?:is|must\s+be)\s+|choose\s+|pick\s+|select\s+)?(?:the\s+)?|(?:=>|->|\u2192|\u21d2)\s*"
     r"|(?:I|we)(?:['\u2019]\w+)?\s+(?:\w+\s+){0,2}(?:pick|choose|select|go\s+with)\s+|it['\u2019]s\s+"
     r"|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|selects)\s+"
     r"|.{0,100}\b(?:matches|corresponds\s+to|agrees\s+with|fits|is\s+given\s+by|leads\s+to)\s+"
@@ -467,6 +475,11 @@ _CONCLUDED = (
 )
 _PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
 """A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
+_MENTION = r"(?i:option|choice)[\s*]*[(\[]?(@)(?!\w)"
+_REJECTS = re.compile(
+    r"\b(?:not|wrong|incorrect|eliminat\w*|ruled?|none|cannot|neither|worse)\b", re.I
+)
+"""A last sentence about an option that is not the answer."""
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?\s*[^\x00-\x7f]*$|\)?,?\s+(?:because|since)\b)")
 
 
@@ -534,26 +547,36 @@ class _Choices:
     def concluded(self, tail: str) -> str | None:
         """Read a reply that is a letter, or whose last or first line alone is an option."""
         lines = [without_markup(line[:LONGEST]) for line in last_lines(tail)]
-        if not lines:
+        if not lines or self.lists(lines[-1]) or contradicted(lines[-1]):
             return None
-        if len(lines) == 1 and (option := letter_of_option(lines[0], self.choices)):
-            return option
-        if len(lines) == 1 and (only := _of_letters(_ONLY, self.letters).fullmatch(lines[0])):
-            return only[1].upper()
+        if len(lines) == 1:
+            only = _of_letters(_ONLY, self.letters).fullmatch(lines[0])
+            found = only[1].upper() if only else letter_of_option(lines[0], self.choices)
+            if found:
+                return found
+        if lines[-1].endswith(":"):  # cut off in its working
+            return None
+        return self._option_line(lines) or self._last_sentence(lines)
+
+    def _option_line(self, lines: Sequence[str]) -> str | None:
         named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]
         letters = {found[1] for found in named if found}
-        if self.lists(lines[-1]) or contradicted(lines[-1]):
-            return None
-        if named[-1] and not (len(lines) > 1 and named[-2]):
+        before = named[-2] if len(lines) > 1 else None
+        if named[-1] and not before:
             return None if contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
-        if len(letters) == 1 and (named[0] or (lines[-2:-1] and named[-2])):
-            return letters.pop()
+        return letters.pop() if len(letters) == 1 and (named[0] or before) else None
+
+    def _last_sentence(self, lines: Sequence[str]) -> str | None:
         sentence = last_sentences(lines)[0]
+        if doubted(sentence):
+            return None
         ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentence)
-        if ended and not doubted(sentence):
+        if ended:
             return ended[1] or ended[2]
-        ended = {one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines))}
-        return ended.pop() if len(ended) == 1 else None
+        found = {one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines))}
+        if not found and sentence[-1:] in ".!)]*" and not _REJECTS.search(sentence):
+            found = {one[1] for one in _of_letters(_MENTION, self.letters).finditer(sentence)}
+        return found.pop() if len(found) == 1 else None
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
@@ -573,33 +596,3 @@ def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
 
 def _as_option(text: str) -> str:
     return " ".join(without_markup(folded(text)).split()).rstrip(".").strip("'\"").casefold()
-
-
-# --- programs -----------------------------------------------------------------------------------
-
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
-
-
-def _fenced_program(said: str) -> str | None:
-    blocks = _fenced_blocks(said)
-    python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
-    return (python or [text for _, text in blocks] or [None])[-1]
-
-
-def _fenced_blocks(said: str) -> list[tuple[str, str]]:
-    """Return (tag, text) of every complete fenced block that is not blank, in order."""
-    blocks: list[tuple[str, str]] = []
-    fence, tag, indent, lines = "", "", 0, list[str]()
-    for line in said.splitlines():
-        mark = _FENCE.match(line)
-        if not fence and mark:
-            fence, tag, lines = mark.group(1), mark.group(2), []
-            indent = mark.start(1)
-        elif mark and mark.group(1).startswith(fence) and not mark.group(2):
-            if any(text.strip() for text in lines):
-                blocks.append((tag, "\n".join(lines)))
-            fence = ""
-        elif fence:
-            margin = len(line) - len(line.lstrip(" \t"))
-            lines.append(line[min(indent, margin) :])
-    return blocks

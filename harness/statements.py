@@ -36,6 +36,7 @@ FOREIGN_WORDS = (
         "\u56de\u7b54",
     ),
     *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
+    *("\u00ecd\u00e1h\u00f9n", "idahun"),  # Yoruba
 )
 """The same in the languages into which MMLU was translated, German to Korean."""
 OR = (
@@ -154,7 +155,7 @@ def _boxes(said: str) -> Iterator[Statement]:
             continue
         sign = "-" if said[max(0, end - 1) : end] in ("-", "\u2212") else ""
         yield Statement(
-            "box", end, stop, content and sign + content or "", "or" if hedged else more
+            "box", end, stop, f"{sign}{content}" if content else "", "or" if hedged else more
         )
 
 
@@ -271,7 +272,7 @@ _OR_ELSE = re.compile(
     re.I,
 )
 _TAKES_BACK = re.compile(
-    r"\bactually,?\s+no\b|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
+    r"\bactually,?\s+no\b|\bbut\s+let(?:['\u2019]s|\s+me)\s+(?:verify|check|double)|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
     r"|\b(?:scratch|strike|forget)\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
     r"|\b(?:disregard|ignore)\s+(?:(?:that|this)\s*(?=[.,;!\n]|$|answer\b|result\b)"
     r"|my\b|the\s+(?:above|(?:\w+\s+)?(?:answer|result))\b)"
@@ -485,3 +486,25 @@ def _without_latex(text: str) -> str:
     for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
     return _MATHS_SIGN.sub("", plain)
+
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
+
+
+def fenced_blocks(said: str) -> list[tuple[str, str]]:
+    """Return (tag, text) of every complete fenced block that is not blank, in order."""
+    blocks: list[tuple[str, str]] = []
+    fence, tag, indent, lines = "", "", 0, list[str]()
+    for line in said.splitlines():
+        mark = _FENCE.match(line)
+        if not fence and mark:
+            fence, tag, lines = mark.group(1), mark.group(2), []
+            indent = mark.start(1)
+        elif mark and mark.group(1).startswith(fence) and not mark.group(2):
+            if any(text.strip() for text in lines):
+                blocks.append((tag, "\n".join(lines)))
+            fence = ""
+        elif fence:
+            margin = len(line) - len(line.lstrip(" \t"))
+            lines.append(line[min(indent, margin) :])
+    return blocks

@@ -115,6 +115,9 @@ _SUM = re.compile(
 """Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
 
 
+LONGEST = 400
+MOST_SIDES = 4
+"""Characters and sides of a sum that is compared; each side may take a second."""
 _WHOLE = re.compile(r"[\d\s$]*")
 """What the first look reads: it was refused for what stands behind it."""
 
@@ -125,12 +128,19 @@ def second_look(gold: int, reply: str) -> Grade:
     EqualityError when the process that compares cannot be started.
     """
     said = extract_expressions(reply)
-    sums = [side for one in said for side in one.split("=")]
-    if all(map(_SUM.fullmatch, said)) and not all(map(_WHOLE.fullmatch, said)):
-        verdicts = [compare(str(gold), side) for side in sums]
-        if all(verdict.equal for verdict in verdicts):
+    sides = [side for one in said for side in one[:LONGEST].split("=")]
+    sums = len(sides) <= MOST_SIDES and all(
+        len(one) < LONGEST and _SUM.fullmatch(one) for one in said
+    )
+    if sums and not all(map(_WHOLE.fullmatch, said)):
+        verdict = None
+        for side in sides:
+            verdict = compare(str(gold), side)
+            if not verdict.equal:
+                break
+        if verdict and verdict.equal:
             told = f"{said[-1]} equals the target {gold}."
-            return Grade(1.0, str(gold), told, {"look": verdicts[-1].look})
+            return Grade(1.0, str(gold), told, {"look": verdict.look})
     return Grade(0.0, None, f"No integer answer was found; the target is {gold}.")
 
 

@@ -58,6 +58,14 @@ Ask = Callable[[str, str], bool]
 """What math-verify says of two texts, the key first."""
 
 
+_WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$~]")
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces and what only sets it in roman type."""
+    return _WRAPPERS.sub(r"\1", text).replace(" ", "")
+
+
 def compare(target: str, answer: str) -> Equality:
     r"""Return whether an answer, as LaTeX or text, equals the target.
 
@@ -70,7 +78,7 @@ def compare(target: str, answer: str) -> Equality:
         return Equality(False, "exact")
     if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
         return Equality(int(target) == int(answer), "exact")
-    if target.strip() == answer.strip():
+    if _bare(target) == _bare(answer):
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
     if (gold := rational(target)) is not None and (number := rational(plain)) is not None:
