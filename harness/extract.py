@@ -351,7 +351,11 @@ _LEADING = re.compile(
 """A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70."""
 
 
-_ENCLOSING = re.compile(r"[()\[\]{}\"\u201c\u201d*]|^\s+")
+_ENCLOSING = re.compile(
+    r"^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
+    r"|and)[ -]+)+(?=\(\d+\)\W*$)|[()\[\]{}\"\u201c\u201d*]|^\s+"
+)
+"""What encloses a number, and the number in words before it: "fifty-six (56)"."""
 
 
 def _integer_of(one: Statement) -> int | _Unclear | None:
@@ -397,8 +401,7 @@ def _whole_integer(text: str) -> int | None:
 
 
 def _number(plain: str) -> int | None:
-    whole = _WHOLE.fullmatch(plain)
-    return int(whole[1].replace(",", "")) if whole else None
+    return int(whole[1].replace(",", "")) if (whole := _WHOLE.fullmatch(plain)) else None
 
 
 def _sum(plain: str) -> int | None:

@@ -77,6 +77,14 @@ _BARE = re.compile(
     r"|USD|EUR|GBP)(?![A-Za-z])|(?:(?<=\d)|(?<=\^)|(?<=\^\{))(?:st|nd|rd|th)(?![A-Za-z])"
 )
 _PLAIN_NAMES = re.compile(r"(?<![\\A-Za-z])(pi|infinity|infty|theta)(?![A-Za-z])")
+_PLAIN_FUNCTION = re.compile(
+    r"(?<![\\A-Za-z\u00ab])(ln|log|sin|cos|tan|exp)(?=\s*(?:[\d(_^\\]|[a-z](?![A-Za-z])))"
+)
+_MICRO = re.compile("(?<=[\\d ])\u03bc(?=[A-Za-z\u03a9])")
+_MICRO_SET = re.compile(r"(?<=\d)(?:\\[,;: ]|\s)*\\mu\s*\\(?:text|mathrm)\s*\{(\w{1,3})\}")
+_CALL = re.compile(r"(\\(?:ln|log|sin|cos|tan|cot|sec|csc))\s*\((\w{1,4})\)")
+_COUNTS = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 - words in their order
+_COUNT = re.compile(rf"^({'|'.join(_COUNTS)})(?=\s+[a-z])", re.I)
 _PLAIN_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)")
 _QUOTED = re.compile("\u00ab[^\u00ab\u00bb]*\u00bb")
 _LOOSE = re.compile(r",\s+")
@@ -99,6 +107,7 @@ def spelled(text: str) -> str:
     made = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
     if "\\" in made:
         made = _without_commands(made)
+    made = _CALL.sub(r"\1 \2", made)
     if "$" in made or "%" in made:
         made = _delimited(made)
     if found := _UNIT_OF.fullmatch(made):
@@ -111,7 +120,9 @@ def spelled(text: str) -> str:
 
 def _signs(text: str) -> str:
     """Return the text with Unicode and the signs of plain text as LaTeX."""
-    made = text if text.isascii() else _ascii(text)
+    made = _COUNT.sub(lambda found: str(_COUNTS.index(found[1].lower()) + 1), text)
+    made = made if made.isascii() else _ascii(made)
+    made = _PLAIN_FUNCTION.sub(r"\\\1 ", made)
     if made[:1] == "~" and "\\" not in made:  # about
         made = f"\\sim{made[1:]}"
     if "*" in made:
@@ -121,6 +132,7 @@ def _signs(text: str) -> str:
 
 def _without_commands(text: str) -> str:
     """Return the text with one name for each command, and words of other fonts between marks."""
+    text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
     made = _DEGREES.sub("\u00abdeg\u00bb", _COMMAND.sub(_one_name, _SIZES.sub(" ", text)))
     for _ in range(3):
         if "{" not in made:
@@ -134,7 +146,8 @@ _WORDY = re.compile("[A-Za-z]{2}")
 
 def _ascii(text: str) -> str:
     """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
-    raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", text)
+    micro = _MICRO.sub("\u00b5", text)
+    raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", micro)
     lowered = _INDEX.sub(
         lambda index: f"_{{{''.join(chr(ord(char) - 0x2050) for char in index[0])}}}", raised
     )
@@ -158,7 +171,7 @@ _UNIT_OF = re.compile(
 _TIGHT = re.compile(
     r"(?:[kcmn\u00b5]m|k?g|mg|ms|k?J|k?Pa|[kMG]?Hz|[kMG]?eV|mol|ft|lbs?|mph)(?:[/^].*)?"
 )
-_BEFORE = re.compile(r"(?:in|the|US)\s*(?=\$?\d)")
+_BEFORE = re.compile(r"(?<![\\A-Za-z])(?:in|the|US)\s*(?=\$?\d)")
 _POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
 
