@@ -482,7 +482,6 @@ _MENTION = r"(?i:option|choice)[\s*]*[(\[]?(@)(?!\w)"
 _REJECTS = re.compile(
     r"\b(?:not|wrong|incorrect|eliminat\w*|ruled?|none|cannot|neither|worse)\b", re.I
 )
-"""A last sentence about an option that is not the answer."""
 _SMALL = re.compile(r"\(?[a-z]\)?(?=\.?\s*[^\x00-\x7f]*$|\)?,?\s+(?:because|since)\b)")
 
 
