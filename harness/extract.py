@@ -232,9 +232,9 @@ def _concluded_expression(tail: str) -> tuple[str, ...] | None:
         value = _value(lines[-1].lstrip("# ")) or ""
         if _is_bare(value):
             return (value,)
-    for sentence in last_sentences(lines):
-        if _SECOND_THOUGHTS.search(sentence):
-            return None
+    for number, sentence in enumerate(last_sentences(lines)):
+        if _SECOND_THOUGHTS.search(sentence) or (number and sentence.startswith(("The ", "the "))):
+            return None  # "the sum is 70" concludes at the very end alone
         if re.search(r"[\d$\\]", sentence):
             return _concluded_value(sentence)
     return None
