@@ -30,6 +30,7 @@ from harness.statements import (
     MATHS,
     OR,
     TAIL,
+    VERB,
     Statement,
     contradicted,
     denied,
@@ -37,6 +38,7 @@ from harness.statements import (
     fenced_blocks,
     folded,
     in_order,
+    is_bare,
     last_box,
     last_lines,
     last_sentences,
@@ -214,11 +216,6 @@ _SECOND_THOUGHTS = re.compile(
     r"\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*|impossible)\b",
     re.I,
 )
-_VERB = re.compile(
-    r".*(\b(?:is|are|equals|gives|be|get)\b|=)\s*:?\s*"
-    r"(?:(?:equal\s+to|thus|therefore|then|hence|exactly|just)\s+)?",
-    re.S,
-)
 _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z](?:_?\w)?\s*=\s*$")
 """What stands before the last number of `x = 70, y = 3`."""
 
@@ -230,7 +227,7 @@ def _concluded_expression(tail: str) -> tuple[str, ...] | None:
         return None
     if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
-        if _is_bare(value):
+        if is_bare(value):
             return (value,)
     for number, sentence in enumerate(last_sentences(lines)):
         if _SECOND_THOUGHTS.search(sentence) or (number and sentence.startswith(("The ", "the "))):
@@ -240,21 +237,12 @@ def _concluded_expression(tail: str) -> tuple[str, ...] | None:
     return None
 
 
-def _is_bare(value: str) -> bool:
-    r"""Return whether a text is a value and no sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
-    if not value or "\\boxed" in value or "<answer" in value or _VERB.match(MATHS.sub("", value)):
-        return False
-    words = re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", value)
-    counted = len(words) <= 3 and (value[0].isdigit() or value[0] in "$-\\(+.")
-    return not words or counted or len(value.split()) == 1
-
-
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
     """Return what a sentence says behind its last verb, or the formula in which it ends."""
     if not _CONCLUDES.match(sentence) and not _CONCLUDES.match(sentence.partition(", ")[2]):
         return None
     maths = [*MATHS.finditer(sentence)]
-    verb = _VERB.match(MATHS.sub(lambda found: "#" * len(found.group()), sentence))
+    verb = VERB.match(MATHS.sub(lambda found: "#" * len(found.group()), sentence))
     value = None
     if verb and not _ANOTHER_VALUE.search(sentence[: verb.end()]):
         value = _value(sentence[verb.end() :])
@@ -295,10 +283,13 @@ _QUOTED = re.compile(
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
     if one.form == "box":
+        other = re.fullmatch(r"or (\S+)", one.more)
+        if other:
+            return other[1].strip("$"), one.text.strip()
         if not one.text or _GOES_ON.match(one.more):
             return UNCLEAR
         unit = _UNIT_BEHIND.match(one.more)
-        text = one.text.strip().replace('"', "")
+        text = _BOLD.sub(r"\1", one.text.strip().replace('"', ""))
         return (f"{text} {unit[1]}" if unit else text,)
     value = one.text if one.form == "tag" else _value(one.text)
     return (value,) if value and not value.startswith(("that ", "not ")) else None
@@ -515,7 +506,7 @@ class _Choices:
                 start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
                 before = said[start : correct.start()]
                 letter = _of_letters(_WHICH_IS, self.letters).search(before)
-                if letter:
+                if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
                     yield Statement("sentence", start + letter.start(), correct.end(), letter[1])
 
     def read(self, one: Statement) -> str | _Unclear | None:
@@ -544,7 +535,9 @@ class _Choices:
 
     def lists(self, text: str) -> bool:
         """Return whether a text gives several options, each a letter of its own."""
-        return bool(_of_letters(_LISTED, self.letters).search(text)) and not _REASONS.search(text)
+        named = {one[1] for one in _of_letters(r"[(\[](@)[)\]]", self.letters).finditer(text)}
+        listed = len(named) > 2 or _of_letters(_LISTED, self.letters).search(text)
+        return bool(listed) and not _REASONS.search(text)
 
     def concluded(self, tail: str) -> str | None:
         """Read a reply that is a letter, or whose last or first line alone is an option."""
@@ -564,7 +557,7 @@ class _Choices:
         named = [_of_letters(_OPTION_LINE, self.letters).fullmatch(line) for line in lines]
         letters = {found[1] for found in named if found}
         before = named[-2] if len(lines) > 1 else None
-        if named[-1] and not before:
+        if named[-1] and not before and len(letters) < 3:
             return None if contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
         return letters.pop() if len(letters) == 1 and (named[0] or before) else None
 
@@ -575,7 +568,9 @@ class _Choices:
         ended = _of_letters(_CONCLUDED, self.letters).fullmatch(sentence)
         if ended:
             return ended[1] or ended[2]
-        found = {one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines))}
+        found = {
+            one[1] for one in _of_letters(_PREDICATE, self.letters).finditer("\n".join(lines[-2:]))
+        }
         if not found and sentence[-1:] in ".!)]*" and not _REJECTS.search(sentence):
             found = {one[1] for one in _of_letters(_MENTION, self.letters).finditer(sentence)}
         return found.pop() if len(found) == 1 else None

@@ -75,7 +75,7 @@ _OF = (
 )
 _ADVERB = (
     r"(?:thus|therefore|then|indeed|simply|clearly|still|hence|likely|probably|obviously|just|now"
-    r"|exactly|precisely|consequently|accordingly|actually|donc|also|daher|portanto|quindi"
+    r"|exactly|precisely|consequently|accordingly|actually|donc|daher|portanto|quindi"
     r"|equal\s+to|given\s+by)\b[\s,:*_]*|,\s[\w ]{1,30},\s*|not\s+[^,.;\n]{1,20}?,?\s+but\s+"
 )
 _AFTER = re.compile(
@@ -102,6 +102,7 @@ _ALONE = re.compile(
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
 _NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\s*\n[^\n]{0,80})?", re.I)
 """A value that goes on: "70", a line with "or", "71"."""
+_OPTIONS = re.compile(r"[*(\[]*A[)\].:][^\n]*\n+\s*[*(\[]*B[)\].:]")
 _TRAILING = re.compile(
     r"[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
     r"[\s,;]*)*$",
@@ -113,7 +114,7 @@ _SHOWS_FORMAT = re.compile(
     r"[\W_]*(?:(?:and|your|the|final|answer|here|value|letter|number|goes)[\W_]*)*", re.I
 )
 """What tags hold that only show how they are used."""
-_OR_BOXED = re.compile(r"[\d}$)]\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
+_OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d}$)])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
 def statements(said: str, words: Sequence[str]) -> list[Statement]:
@@ -155,7 +156,11 @@ def _boxes(said: str) -> Iterator[Statement]:
             continue
         sign = "-" if said[max(0, end - 1) : end] in ("-", "\u2212") else ""
         yield Statement(
-            "box", end, stop, f"{sign}{content}" if content else "", "or" if hedged else more
+            "box",
+            end,
+            stop,
+            f"{sign}{content}" if content else "",
+            f"or {hedged[1]}" if hedged else more,
         )
 
 
@@ -186,10 +191,26 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
             continue
         label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
         one = _valued(said, base + at, base + label.end()) if label else None
+        if one and _below(said[base + at + length : one.value], one, said):
+            continue
         if one and _SHOWN.fullmatch(said[base + at + length : one.value]):
             continue
         if one and said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
             yield one
+
+
+def _below(gap: str, one: Statement, said: str) -> bool:
+    """Return whether a value on the next line is none: a verb or a bare label must lead to it.
+
+    "Choose one answer from the following:" and four options is no statement, either.
+    """
+    head = gap.partition("\n")[0]
+    if "\n" not in gap:
+        return False
+    led = re.search(rf"[:=\uff1a]|\b{_IS}", head) or (
+        one.form == "line" and not head.strip(" *_#`\"'")
+    )
+    return not led or bool(_OPTIONS.match(said, one.value))
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
@@ -231,7 +252,8 @@ _NOT_SAID = re.compile(
     r"\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt|unlikely"
     r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|perhaps|maybe|hardly|den(?:y|ies)"
     r"|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
-    r"|\b(?:some|many|most|people|others|they)\s+(?:\w+\s+)?(?:say|argue|believe|think)\b|\bno\s+way\b"
+    r"|\b(?:some|many|most|people|others|they)\s+(?:\w+\s+)?(?:say|argue|believe|think)\b"
+    r"|\b(?:second|next)[- ]best\b|\bno\s+way\b"
     r"|n['\u2019]t\b",
     re.I,
 )
@@ -243,7 +265,7 @@ _WRONG = (
     r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true|answer))\b"
 )
 _NOT_BOXED = re.compile(
-    r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
+    r"(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|(?:perhaps|maybe|possibly)\s+it\s+is|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
     r"|(?:might|may|could)\s+(?:\w+\s+)?be|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
     rf"|(?:\\neq?\b|\u2260)[\s$*(]*|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}",
     re.I,
@@ -257,7 +279,7 @@ _ABOUT = re.compile(
 """Before a label that speaks about an answer: "the reasoning behind this answer:"."""
 _DENIES = re.compile(
     rf"(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
-    r"|[({\[]\s*\(?(?:wrong|incorrect|false|rejected)\s*[)}\]]|\bunless\b|\bdepending\s+on\b|\bequally\s+(?:possible|likely|plausible)\b"
+    r"|[({\[]\s*\(?(?:wrong|incorrect|false|rejected)\s*[)}\]]|\bunless\b|\bdepending\s+on\b|\b(?:is|are)\s+equally\s+(?:possible|likely|plausible)\b"
     rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
     r"|\bI\s+(?:could\s+not|cannot|can['\u2019]t|couldn['\u2019]t)\s+(?:show|prove|verify|confirm)\b"
     r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
@@ -391,6 +413,27 @@ def last_sentences(lines: Sequence[str]) -> list[str]:
     """Return the sentences of the last three lines, the last one first."""
     found = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
     return [sentence.strip(" *") for sentence in reversed(found)]
+
+
+VERB = re.compile(
+    r".*(\b(?:is|are|equals|gives|be|get)\b|=)\s*:?\s*"
+    r"(?:(?:equal\s+to|thus|therefore|then|hence|exactly|just)\s+)?",
+    re.S,
+)
+
+
+def is_bare(value: str) -> bool:
+    r"""Return whether a text is a value and no sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
+    if (
+        not re.search(r"[\w<>]", value)
+        or "\\boxed" in value
+        or "<answer" in value
+        or VERB.match(MATHS.sub("", value))
+    ):
+        return False
+    words = re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", value)
+    counted = len(words) <= 3 and (value[0].isdigit() or value[0] in "$-\\(+.")
+    return not words or counted or len(value.split()) == 1
 
 
 # --- what is left of a reply --------------------------------------------------------------------

@@ -58,7 +58,7 @@ Ask = Callable[[str, str], bool]
 """What math-verify says of two texts, the key first."""
 
 
-_WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$~]")
+_WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
 
 
 def _bare(text: str) -> str:
@@ -78,7 +78,7 @@ def compare(target: str, answer: str) -> Equality:
         return Equality(False, "exact")
     if _INTEGER.fullmatch(target) and _INTEGER.fullmatch(answer):
         return Equality(int(target) == int(answer), "exact")
-    if _bare(target) == _bare(answer):
+    if target.strip() == answer.strip() or ("\\text" in target and _bare(target) == _bare(answer)):
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
     if (gold := rational(target)) is not None and (number := rational(plain)) is not None:

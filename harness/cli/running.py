@@ -65,7 +65,9 @@ def _say_who_sits(request: Any, parts: Any) -> None:
         for line in asked.left_out:
             say(f"Left out: {line}")
     fitting = [name for name in names if not unusable(name, parts, spec, suites)]
-    for line in moved_graders(fitting, parts):
+    if moved := moved_graders(fitting, parts):
+        read_request(request, parts, ready=False)  # what is refused is refused in one sentence
+    for line in moved:
         say(line)
 
 
