@@ -162,13 +162,13 @@ def _answer(
 ) -> ValueT | None:
     """Return the value of the last statement that counts, or of the conclusion behind it."""
     thinking, said, cut_off = parted(reply)
-    found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.form != "sentence"]
+    found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
     if value is None and not cut_off:
         stated = max((one.end for one in found if read(one) is not None), default=0)
         value = conclude(said[max(len(said) - TAIL, stated) :])
     if value is None and thinking and not _GIVES_UP.search(said):
-        explicit = [one for one in find(thinking, ANSWER_WORDS) if one.form != "sentence"]
+        explicit = [one for one in find(thinking, ANSWER_WORDS) if one.explicit]
         value = _decided(thinking, explicit, read, joined)
     return None if isinstance(value, _Unclear) else value
 
@@ -255,7 +255,7 @@ def _concluded_value(sentence: str) -> tuple[str, ...] | None:
 
 _SCALE = (
     r"(?:tausend|million(?:en|es)|milliarden|mil|mille|hundred|thousand|million|billion|trillion"
-    r"|dozen|percent|per\s*cent|half|halves|thirds?|k\b|bn\b)s?"
+    r"|dozen|half|halves|thirds?|k\b|bn\b)s?"
 )
 _GOES_ON = re.compile(
     rf"[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
@@ -275,6 +275,7 @@ _REMARK = re.compile(
 )
 
 
+_NO_VALUE = re.compile(r"(?:that|not)\s|(?:correct|right|valid|verified|consistent)\b", re.I)
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _QUOTED = re.compile(
     r"[\"\u201c](?=[A-Za-z])([^\"\u201c\u201d]{1,60})[\"\u201d](?=[\s.]*$|\s+(?:by|from|of|in|for|at)\b)"
@@ -292,7 +293,7 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
         text = _BOLD.sub(r"\1", one.text.strip().replace('"', ""))
         return (f"{text} {unit[1]}" if unit else text,)
     value = one.text if one.form == "tag" else _value(one.text)
-    return (value,) if value and not value.startswith(("that ", "not ")) else None
+    return (value,) if value and not _NO_VALUE.match(value) else None
 
 
 def _value(text: str) -> str | None:
@@ -318,10 +319,10 @@ _UNIT_WORDS = re.compile(
     r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|[cmk]?m|inches|feet|met(?:er|re)s?)\.?$"
 )
 _CHANGES = re.compile(
-    rf"\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed)\b",
+    rf"\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed|per\s?cent)\b",
     re.I,
 )
-_PERCENT = re.compile(r"[\s$]*\\?%")
+_PERCENT = re.compile(r"[\s$]*(?:\\?%|per\s?cent)", re.I)
 _NUMBERED = re.compile(r"[\W_]*(?:[^\W\d]+[\W_]+){0,2}\d")
 """A value that begins with a number, and not what an answer is like: "an integer from 0 to 9"."""
 _NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
@@ -333,7 +334,7 @@ _LEADING = re.compile(
     rf"(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
     r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
     r"|\s*[-+/^*<>%=?!\u00d7\u00b7\u00f7\u221a\u03c0\d\\]|\s*_\{?\d"
-    r"|\s+(?:and|to|versus|vs|as\s+well\s+as|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
+    r"|\s+(?:and|to|versus|vs|as\s+well\s+as|per\s?cent|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
     r"|\s*[,;|(]*\s*(?:(?:or|alternatively|although|along\s+with|and)\s+\d|but\s+(?:possibly|maybe)\b|\|\s*\d)"
     rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
     r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)",
@@ -507,7 +508,9 @@ class _Choices:
                 before = said[start : correct.start()]
                 letter = _of_letters(_WHICH_IS, self.letters).search(before)
                 if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
-                    yield Statement("sentence", start + letter.start(), correct.end(), letter[1])
+                    yield Statement(
+                        "sentence", start + letter.start(), correct.end(), letter[1], explicit=False
+                    )
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""

@@ -201,7 +201,8 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
     """
     said: dict[str, list[str]] = {}
     for name in systems:
-        rewarded = catalogue.systems[manifest_key(name)].rewarded
+        manifest = catalogue.systems.get(manifest_key(name))
+        rewarded = manifest.rewarded if manifest else None
         if rewarded and (what := _moved(rewarded(split_k(name)[1]), catalogue)):
             said.setdefault(what, []).append(name)
     return [f"{', '.join(names)} learnt from graders {what}." for what, names in said.items()]

@@ -43,7 +43,7 @@ OR = (
     r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294|\u0623\u0648"
     r"|\u092f\u093e)"
 )
-SENTENCE_END = re.compile(r"(?<!\bvs)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
+SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
     r"\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]",
     re.S,
@@ -63,6 +63,8 @@ class Statement:
     """What follows a box in its sentence; the rest of the line of a label."""
     value: int = 0
     """Where the value behind a label begins."""
+    explicit: bool = True
+    """Whether it is meant as an answer wherever it stands: a box, a tag, `Answer: C`."""
 
 
 _IS = (
@@ -114,7 +116,7 @@ _SHOWS_FORMAT = re.compile(
     r"[\W_]*(?:(?:and|your|the|final|answer|here|value|letter|number|goes)[\W_]*)*", re.I
 )
 """What tags hold that only show how they are used."""
-_OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d}$)])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
+_OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d})])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
 
 
 def statements(said: str, words: Sequence[str]) -> list[Statement]:
@@ -174,10 +176,6 @@ def _tags(said: str, base: int) -> Iterator[Statement]:
             yield Statement("tag", start, tag.end(), content.strip())
 
 
-_SHOWN = re.compile(r"s\b(?!.*\bis\b)[^\n]*\n.*", re.S | re.I)
-"""Behind "option", before a value: "The options are:", and all of them on the lines below."""
-
-
 def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
@@ -192,8 +190,6 @@ def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]
         label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
         one = _valued(said, base + at, base + label.end()) if label else None
         if one and _below(said[base + at + length : one.value], one, said):
-            continue
-        if one and _SHOWN.fullmatch(said[base + at + length : one.value]):
             continue
         if one and said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
             yield one
@@ -235,7 +231,8 @@ def _valued(said: str, at: int, start: int) -> Statement:
         last = goes_on.end()
         line = said[start:last]
     form = "line" if _ALONE.fullmatch(before) else "sentence"
-    return Statement(form, at, last, said[start:last].strip(), line.strip(), start)
+    explicit = form == "line" and bool(re.search(r"[:=\uff1a\n]", said[at:start]))
+    return Statement(form, at, last, said[start:last].strip(), line.strip(), start, explicit)
 
 
 # --- what is said against a statement -----------------------------------------------------------
@@ -258,6 +255,11 @@ _NOT_SAID = re.compile(
     re.I,
 )
 """Before a statement in its clause: it is denied, only possible, or somebody else's."""
+_RELATIVE = re.compile(
+    r"\b(?:that|which|who)\s+(?:\w+\s+)?(?:do|does|did|are|is|were|has|have)\s*(?:not|n['\u2019]t)\s+\w+",
+    re.I,
+)
+"""What a clause says of something else: "those that don't work"."""
 _WRONG = (
     r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be|turns\s+out\s+to\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
     r"|mistaken|impossible|not\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid))"
@@ -360,6 +362,7 @@ def contradicted(text: str) -> bool:
 
 def doubted(before: str) -> bool:
     """Return whether the words before a statement in its sentence suppose, deny or quote it."""
+    before = _RELATIVE.sub("", before)
     return bool(_SUPPOSED.search(before) or _NOT_SAID.search(_CLAUSE.sub("", before, count=1)))
 
 
@@ -392,7 +395,7 @@ def taken_back(said: str, last: Statement) -> bool:
     if _DENIES.search(following[:200]) or _OR_ELSE.match(following):
         return True
     value = re.escape(last.text.strip(" $.*()")[:20])
-    if value and re.search(rf"(?<![\w.]){value}[)$]?\s+{_WRONG}", behind[:LONGEST]):
+    if value and re.search(rf"(?<![\w.])(?<!option ){value}[)$]?\s+{_WRONG}", behind[:LONGEST]):
         return True
     ends = [found.end() for found in _TAKES_BACK.finditer(behind)]
     return bool(ends) and not _CONFIRMS.search(behind, ends[-1])

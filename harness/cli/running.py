@@ -42,16 +42,20 @@ def run_command(args: argparse.Namespace) -> int:
     parts = catalogue()
     if said := without_prompt(chosen_suites(request, parts), request.prompt):
         say(said)
-    _say_who_sits(request, parts)
+    moved = _say_who_sits(request, parts)
     if args.dry_run:
-        return _dry_run(request, parts, args.like)
+        code = _dry_run(request, parts, args.like)
+        say("\n".join(moved), end="\n" if moved else "")
+        return code
     if request.max_usd or request.max_usd_per_query:
         _check_limits(request, parts)
+    for line in moved:
+        say(line)
     return _said(run(request, parts, controls()), args.log_dir)
 
 
-def _say_who_sits(request: Any, parts: Any) -> None:
-    """Say which systems of a named group do not fit, and of which the graders have moved since."""
+def _say_who_sits(request: Any, parts: Any) -> list[str]:
+    """Say which systems of a named group do not fit; return whose graders have moved since."""
     from harness.asked import read_request
     from harness.compose import chosen_suites
     from harness.field import GROUPS, default_systems, moved_graders, unusable
@@ -67,8 +71,7 @@ def _say_who_sits(request: Any, parts: Any) -> None:
     fitting = [name for name in names if not unusable(name, parts, spec, suites)]
     if moved := moved_graders(fitting, parts):
         read_request(request, parts, ready=False)  # what is refused is refused in one sentence
-    for line in moved:
-        say(line)
+    return moved
 
 
 def _said(outcome: Any, log_dir: Path) -> int:
