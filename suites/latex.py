@@ -83,7 +83,9 @@ _PLAIN_FUNCTION = re.compile(
 _MICRO = re.compile("(?<=[\\d ])\u03bc(?=[A-Za-z\u03a9])")
 _MICRO_SET = re.compile(r"(?<=\d)(?:\\[,;: ]|\s)*\\mu\s*\\(?:text|mathrm)\s*\{(\w{1,3})\}")
 _CALL = re.compile(r"(\\(?:ln|log|sin|cos|tan|cot|sec|csc))\s*\((\w{1,4})\)")
-_COUNTS: list[str] = "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 - words in their order
+_COUNTS: tuple[str, ...] = tuple(
+    "one two three four five six seven eight nine ten eleven twelve".split()
+)  # noqa: SIM905 - words in their order
 _COUNT = re.compile(rf"^({'|'.join(_COUNTS)})(?=\s+[a-z])", re.I)
 _PLAIN_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)")
 _QUOTED = re.compile("\u00ab[^\u00ab\u00bb]*\u00bb")
