@@ -83,7 +83,10 @@ _PLAIN_FUNCTION = re.compile(
 _MICRO = re.compile("(?<=[\\d ])\u03bc(?=[A-Za-z\u03a9])")
 _MICRO_SET = re.compile(r"(?<=\d)(?:\\[,;: ]|\s)*\\mu\s*\\(?:text|mathrm)\s*\{(\w{1,3})\}")
 _CALL = re.compile(r"(\\(?:ln|log|sin|cos|tan|cot|sec|csc))\s*\((\w{1,4})\)")
-_COUNTS: tuple[str, ...] = tuple(
+_COUNTS = (
+    *("one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
     "one two three four five six seven eight nine ten eleven twelve".split()
 )  # noqa: SIM905 - words in their order
 _COUNT = re.compile(rf"^({'|'.join(_COUNTS)})(?=\s+[a-z])", re.I)
