@@ -87,8 +87,6 @@ _COUNTS = (
     *("one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
-    "one two three four five six seven eight nine ten eleven twelve".split()
-)  # noqa: SIM905 - words in their order
 _COUNT = re.compile(rf"^({'|'.join(_COUNTS)})(?=\s+[a-z])", re.I)
 _PLAIN_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)")
 _QUOTED = re.compile("\u00ab[^\u00ab\u00bb]*\u00bb")
