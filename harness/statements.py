@@ -336,15 +336,13 @@ _JOINING = re.compile(
 
 def denied(said: str, one: Statement) -> bool:
     """Return whether a statement is a condition, a denial or hearsay, or called wrong at once."""
-    behind = one.text if one.value else f"{one.text} {one.more}"
-    if _DENIES.search(one.text) or _DENIES.search(one.more if not one.value else ""):
+    if _DENIES.search(one.text) or (not one.value and _DENIES.search(one.more)):
         return True
     before = said[max(0, one.start - 200) : one.start]
     before = before[before.rfind("\n") + 1 :]
     if one.form in ("box", "tag"):
-        if _NOT_BOXED.search(before) or (
-            " if " in behind and before.rstrip(" $").endswith("would be")
-        ):
+        supposed = " if " in f"{one.text} {one.more}" and before.rstrip(" $").endswith("would be")
+        if supposed or _NOT_BOXED.search(before):
             return True
         label = _LABEL_BEFORE.search(before)
         return bool(label) and doubted(_SENTENCE.sub("", before[: label.start()], count=1))
