@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 LEAST = 8
@@ -33,10 +34,15 @@ def known_keys() -> dict[str, str]:
     own = {
         value.strip(): name
         for name, value in os.environ.items()
-        if NAMED.search(name) and name not in PUBLIC
+        if _is_key(name) and name not in PUBLIC
     }
     found = {**own, **_FROM_POOLS}
     return {one: found[one] for one in sorted(found, key=len, reverse=True) if len(one) >= LEAST}
+
+
+@lru_cache(maxsize=1024)
+def _is_key(name: str) -> bool:
+    return NAMED.search(name) is not None
 
 
 def note_keys(owner: str, settings: Mapping[str, Any]) -> None:
@@ -51,7 +57,7 @@ def _secrets(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _secrets(cast(Mapping[str, Any], value))
-        elif isinstance(value, str) and NAMED.search(name):
+        elif isinstance(value, str) and _is_key(name):
             yield name, value
 
 
@@ -63,7 +69,7 @@ def without_keys(text: str) -> str:
 def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as they may be written down: without those that are keys by their names."""
     table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
-    return {name: _unsaid(value) for name, value in table.items() if not NAMED.search(name)}
+    return {name: _unsaid(value) for name, value in table.items() if not _is_key(name)}
 
 
 def _unsaid(value: Any) -> Any:

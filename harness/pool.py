@@ -32,7 +32,7 @@ from harness.ledger.replay import next_draw
 from harness.ledger.request import Offered, Request
 from harness.pool_file import REPLAYING, PoolSpec, WorkerSpec
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
-from harness.replicate import CURRENT, Replicate, request_digest
+from harness.replicate import CURRENT, Replicate
 from harness.seating import refuse_another
 from harness.service import recorded_settings
 from harness.spend import SPEND, Spend
@@ -82,7 +82,7 @@ class Pool:
         config = _prescribed(model, sampling)
         price = self._price_ref(worker, model)
         request = Request(worker, model, _sendable(messages), price, step, config)
-        return await self._reply(request, self._number(worker, request.messages))
+        return await self._reply(request, self._number(request))
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
@@ -94,7 +94,7 @@ class Pool:
         model = self._model(worker)
         price, config = self._price_ref(worker, model), offered.config
         request = Request(worker, model, _sendable(messages), price, step, config, offered)
-        return await self._put(request, self._number(worker, request.messages))
+        return await self._put(request, self._number(request))
 
     async def _reply(self, request: Request, number: Replicate) -> Reply:
         """Return the reply to a numbered request; a pool that keeps replies may know it already."""
@@ -146,8 +146,8 @@ class Pool:
         slots = self.spec.slots if self.spec else ()
         return next((slot.price_ref for slot in slots if slot.name == worker), str(model))
 
-    def _number(self, worker: str, messages: Sequence[ChatMessage]) -> Replicate:
-        key = (worker, request_digest(messages))
+    def _number(self, request: Request) -> Replicate:
+        key = (request.role, request.sha256)
         occurrence = self._asked[key]
         self._asked[key] += 1
         return Replicate(epoch=self.epoch, occurrence=occurrence)

@@ -105,7 +105,7 @@ class PaidReplies:
 
     def open(self) -> None:
         """Open the file; UserError where another process has it, or it is damaged."""
-        if (path := self.path) is not None and self._file is None:
+        if self._file is None and (path := self.path) is not None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
                 _OPEN[os.getpid(), path] = self._file

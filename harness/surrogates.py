@@ -33,6 +33,8 @@ def made_storable(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         return value
     if isinstance(value, BaseModel):
+        if _has_utf8(value):  # nearly all
+            return value
         vars(value).update(made_storable(dict(vars(value)), depth + 1))
         return value
     if isinstance(value, Mapping):
@@ -43,3 +45,11 @@ def made_storable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [made_storable(one, depth + 1) for one in cast(list[Any], value)]
     return value
+
+
+def _has_utf8(value: BaseModel) -> bool:
+    try:
+        type(value).__pydantic_serializer__.to_json(value)
+    except ValueError:
+        return False
+    return True

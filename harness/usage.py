@@ -11,7 +11,7 @@ logs judge it by the same two functions, `usage_of_reply` and `usage_of_event`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from inspect_ai.model import ModelOutput, ModelUsage
@@ -119,7 +119,8 @@ def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 def _can_be(usage: Usage) -> bool:
     """Say whether counts can be those of one call; a part that is taken off its whole fits in."""
-    counts = [found for found in asdict(usage).values() if found is not None]
+    named = (getattr(usage, name) for name in Usage.__dataclass_fields__)
+    counts = [found for found in named if found is not None]
     return (
         all(map(_is_count, counts))
         and usage.parts_total <= CEILING

@@ -13,32 +13,28 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
 from inspect_ai.event import ModelEvent
-from inspect_ai.model import Model, ModelOutput
+from inspect_ai.model import ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.errors import SpendLimit
-from harness.ledger.billing import Attempted, upper_bound
+from harness.ledger.billing import Attempted, billable_reply, is_refusal, upper_bound
 from harness.ledger.counting import COUNTED, PAYING, WAITING, NotAllowed, Unwritten, listen
 from harness.ledger.events import responses
 from harness.ledger.journal import Head, Intent, Journal, Outcome, SampleRef, open_journal
 from harness.ledger.observed import failed, last_event, made_readable, outcome_of
 from harness.ledger.request import Request
 from harness.ledger.row import Billable, Scope, plain
-from harness.ledger.writing import ended as told
-from harness.ledger.writing import is_refusal
 from harness.plural import counted
 from harness.prices.pricing import Service, cost
 from harness.records import Usage
-from harness.replicate import request_digest
 from harness.reply_cache import PaidReplies
-from harness.service import service_of
 from harness.spend import Allowance, Spend
 
 UNBELIEVED = (
@@ -127,7 +123,11 @@ class Asked:
     @property
     def billable(self) -> Billable | None:
         """Say whether its last attempt is billed; None where nothing was dispatched."""
-        return told(1, asdict(self.ended), None).billable if self.ended else None
+        ended = self.ended
+        if ended is None or ended.refused:
+            return "no" if ended else None
+        doubtful = ended.error is not None or ended.raw_usage is not None
+        return billable_reply(ended.cache, ended.usage, ended.http_status, doubtful=doubtful)
 
     @property
     def too_long(self) -> bool:
@@ -323,14 +323,14 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> Asked
         journal.outcome(call, _priced(ended, request, spend))
         recorder.replays.append(call)
     if spend:
-        named = request.price_ref, asked.usage, _service(request.model)
+        named = request.price_ref, asked.usage, request.service
         asked.usd = spend.add(*named, cached=True)
     return asked
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
     """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    price, service = spend.book.price(request.price_ref), _service(request.model)
+    price, service = spend.book.price(request.price_ref), request.service
     most = None
     if request.is_bounded:
         sizes = request.prompt_bytes, request.max_tokens
@@ -346,7 +346,7 @@ def _priced(ended: Outcome, request: Request, spend: Spend | None) -> Outcome:
         return ended
     if ended.refused or ended.cache == "read":
         return replace(ended, usd="0")
-    usd = cost(ended.usage or Usage(), price, _service(request.model))
+    usd = cost(ended.usage or Usage(), price, request.service)
     return replace(ended, usd=plain(usd))
 
 
@@ -358,17 +358,12 @@ def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
         step=request.step,
         model=str(request.model),
         price_ref=request.price_ref,
-        service=_service(request.model),
-        prompt_sha256=request_digest(request.messages),
+        service=request.service,
+        prompt_sha256=request.sha256,
         prompt_bytes=request.prompt_bytes,
         max_tokens=request.max_tokens,
         span=span,
     )
-
-
-def _service(model: Model) -> Service:
-    """Return how a provider is asked to serve a call; a tier that no book knows has no price."""
-    return service_of(model.config, model.model_args)
 
 
 @contextmanager

@@ -38,6 +38,31 @@ class Attempted:
     max_tokens: int | None
 
 
+REFUSED = 300
+"""HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
+
+
+def billable_reply(
+    cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool
+) -> Billable:
+    """A reply is billed; doubtful without usage are a failure, and counts that cannot be."""
+    if cache == "read":
+        return "no"
+    if usage is not None or not doubtful:
+        return "yes"
+    return billable_failure(status)
+
+
+def billable_failure(status: int | None) -> Billable:
+    """A provider that answers with an error status bills nothing; silence says nothing."""
+    return "no" if is_refusal(status) else "unknown"
+
+
+def is_refusal(status: object) -> bool:
+    """Say whether an HTTP status says that a request was not served; 200 may end in an error."""
+    return isinstance(status, int) and status >= REFUSED
+
+
 def money(attempted: Attempted, price: Price | None) -> Fields:
     """Return the fields of a row that are dollars, and the tier and evidence of its price."""
     found = _known(attempted, price)

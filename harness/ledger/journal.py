@@ -144,7 +144,7 @@ class Journal:
     def intent(self, intent: Intent) -> str:
         """Write a call down before it is dispatched; return the id that its other lines name."""
         call = secrets.token_hex(8)
-        self.write("intent", {"call": call, **asdict(intent)})
+        self.write("intent", {"call": call, **_values(intent)})
         return call
 
     def retry(self, call: str, attempt: int, error: str | None, status: int | None) -> None:
@@ -161,7 +161,7 @@ class Journal:
 
     def outcome(self, call: str, outcome: Outcome) -> None:
         """Write down how a call has ended."""
-        self.write("outcome", {"call": call, **asdict(outcome)})
+        self.write("outcome", {"call": call, **_values(outcome)})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line in one system call: a process that is killed leaves whole lines.
@@ -251,6 +251,12 @@ def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
     line = {**fields, "prev": prev}
     digest = hashlib.sha256(canonical(line)).hexdigest()
     return canonical({**line, "hash": digest}) + b"\n", digest
+
+
+def _values(line: Intent | Outcome) -> dict[str, Any]:
+    """Return a line's fields as JSON values. `asdict` would copy all that a provider counted."""
+    named = ((name, getattr(line, name)) for name in line.__dataclass_fields__)
+    return {name: asdict(one) if isinstance(one, SampleRef | Usage) else one for name, one in named}
 
 
 def _object(line: bytes) -> dict[str, Any] | None:

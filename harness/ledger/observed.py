@@ -76,7 +76,8 @@ def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
     made_storable(output)
     if event is None:
         return
-    made_storable(event.output)
+    if event.output is not output:
+        made_storable(event.output)
     if event.call is not None and event.call.response is not None:
         event.call.response = made_storable(event.call.response)
 

@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.tool import ToolChoice, ToolInfo
+
+from harness.prices.pricing import Service
+from harness.replicate import request_digest
+from harness.service import service_of
 
 INSTRUCTIONS = 1024
 """Tokens at most that a provider adds to a request that offers tools; Anthropic's documentation
@@ -37,9 +42,9 @@ class Offered:
         return written + INSTRUCTIONS if written else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
-    """What is put to a model, as far as it is written down."""
+    """What is put to a model, as far as it is written down; each figure is worked out once."""
 
     role: str
     model: Model
@@ -51,10 +56,27 @@ class Request:
     offered: Offered = field(default_factory=Offered)
     """Empty but for a bridged framework's requests."""
 
-    @property
+    @cached_property
+    def _settings(self) -> GenerateConfig:
+        """The step's settings over the worker's own."""
+        if not self.config.model_fields_set:
+            return self.model.config  # as nearly all: a merge copies all of both
+        return self.model.config.merge(self.config)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of what the worker is sent."""
+        return request_digest(self.messages)
+
+    @cached_property
+    def service(self) -> Service:
+        """How a provider is asked to serve it; a tier that no book knows has no price."""
+        return service_of(self.model.config, self.model.model_args)
+
+    @cached_property
     def max_tokens(self) -> int | None:
         """The limit that the request will have, all its choices together; None for none."""
-        return max_tokens_of(self.model, self.config)
+        return _limit(self.model, self._settings)
 
     @property
     def requests(self) -> int:
@@ -72,13 +94,13 @@ class Request:
         texts = all(isinstance(turn.content, str) or _only_texts(turn) for turn in self.messages)
         return texts and not (google and self.offered.tools)
 
-    @property
+    @cached_property
     def prompt_bytes(self) -> int:
         """Return the bytes of its texts and tools; a model may have written half a character.
 
         What a worker's settings add to its requests counts too.
         """
-        config = self.model.config.merge(self.config)
+        config = self._settings
         added = config.system_message or ""
         if config.response_schema is not None:
             added += config.response_schema.model_dump_json(exclude_none=True)
@@ -108,7 +130,10 @@ def max_tokens_of(model: Model, config: GenerateConfig) -> int | None:
     Inspect asks the provider for a default where the settings name no limit, and that may depend on
     how much a model is to think. It lets a role inherit no limit from the whole eval.
     """
-    merged = model.config.merge(config)
+    return _limit(model, model.config.merge(config))
+
+
+def _limit(model: Model, merged: GenerateConfig) -> int | None:
     own = merged.max_tokens
     if own is None:
         own = model.api.max_tokens_for_config(merged)

@@ -156,10 +156,13 @@ def plain(value: Any) -> Any:
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+"""One encoder for all: `json.dumps` would make one for each of a run's lines."""
+
+
 def canonical(value: Any) -> bytes:
     """Return JSON that has one form only: sorted keys, no spaces, storable UTF-8."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     try:
-        return text.encode()
+        return _CANONICAL(value).encode()
     except UnicodeEncodeError:
         return canonical(made_storable(value))

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from harness.ledger.billing import Attempted, money
+from harness.ledger.billing import (
+    Attempted,
+    billable_failure,
+    billable_reply,
+    is_refusal,
+    money,
+)
 from harness.ledger.events import IN_FLIGHT, CallEvent
 from harness.ledger.journal import usage_of
 from harness.ledger.raw_log import Json
@@ -17,9 +23,6 @@ from harness.ledger.row import Billable, Cache, LedgerRow, Scope, UsageSource, c
 from harness.prices.pricing import Price, Service
 from harness.private import kind_of
 from harness.records import Usage
-
-REFUSED = 300
-"""HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
 
 SOURCES: Mapping[str, UsageSource] = {
     "live": "provider",
@@ -87,7 +90,7 @@ def after_retry(attempt: int, retry: Json | None, event: CallEvent | None) -> To
     return Told(
         attempt=attempt,
         event=event,
-        billable=_failed(status),
+        billable=billable_failure(status),
         started=event.started if event else "",
         http_status=status,
         error=error,
@@ -125,7 +128,7 @@ def within(event: CallEvent | None, attempt: int) -> Iterator[Told]:
         yield Told(
             attempt=attempt + number,
             event=None,
-            billable=_failed(refused),
+            billable=billable_failure(refused),
             started=event.started,
             http_status=refused,
             error=CLIENT_RETRY,
@@ -149,7 +152,7 @@ def ended(
     return Told(
         attempt=attempt,
         event=event,
-        billable="no" if refused else _billable(cache, usage, status, doubtful=doubtful),
+        billable="no" if refused else billable_reply(cache, usage, status, doubtful=doubtful),
         usage=usage,
         cache=cache,
         from_store=bool(outcome.get("from_store")),
@@ -183,7 +186,7 @@ def of_event(event: CallEvent, attempt: int = 1) -> Told:
         event=event,
         billable="no"
         if event.refused
-        else _billable(event.cache, usage, status, doubtful=doubtful),
+        else billable_reply(event.cache, usage, status, doubtful=doubtful),
         usage=usage,
         cache=event.cache,
         started=event.started,
@@ -195,25 +198,6 @@ def of_event(event: CallEvent, attempt: int = 1) -> Told:
         latency_s=seconds(event),
         raw_usage=event.raw_usage,
     )
-
-
-def _billable(cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool) -> Billable:
-    """A reply is billed; doubtful without usage are a failure, and counts that cannot be."""
-    if cache == "read":
-        return "no"
-    if usage is not None or not doubtful:
-        return "yes"
-    return _failed(status)
-
-
-def _failed(status: int | None) -> Billable:
-    """A provider that answers with an error status bills nothing; silence says nothing."""
-    return "no" if is_refusal(status) else "unknown"
-
-
-def is_refusal(status: object) -> bool:
-    """Say whether an HTTP status says that a request was not served; 200 may end in an error."""
-    return isinstance(status, int) and status >= REFUSED
 
 
 def status_of(event: CallEvent) -> int | None:
