@@ -6,11 +6,7 @@ every process; a checkpoint's decoder is loaded when one of its models is first 
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from conductor.prompted import (
-    conductor_best_single,
-    conductor_prompted,
-    conductor_recursive,
-)
+from conductor.prompted import conductor_best_single, conductor_prompted, conductor_recursive
 from conductor.seated import conductor, conductor_served
 
 __all__ = [

@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.compose import (
-    ORACLE,
-    Catalogue,
-    Request,
-    chosen_suites,
-    manifest_key,
-)
+from harness.compose import ORACLE, Catalogue, Request, chosen_suites, manifest_key
 from harness.errors import UserError
 from harness.experiment import Experiment, read_experiment
 from harness.extent import Extent, InPrompts, extent, prompts

@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from harness.bridging.inspect_sandbox import lacks_sandbox, missing_sandbox
-from harness.compose import (
-    ANY_SINGLE,
-    ORACLE,
-    SINGLE,
-    Catalogue,
-    manifest_key,
-    seat_of,
-    split_k,
-)
+from harness.compose import ANY_SINGLE, ORACLE, SINGLE, Catalogue, manifest_key, seat_of, split_k
 from harness.errors import UserError
 from harness.experiment import Experiment
 from harness.plural import counted

@@ -14,13 +14,7 @@ from typing import Any, cast
 from harness.asked import Asked, RequestReader, reason_of
 from harness.boxes import Boxes, OpenBox, chosen_box, opened
 from harness.compose import ORACLE, Catalogue, Request
-from harness.entries import (
-    plans_of,
-    refuse_other_cards,
-    unfit,
-    unlearnable,
-    with_entries,
-)
+from harness.entries import plans_of, refuse_other_cards, unfit, unlearnable, with_entries
 from harness.errors import PodiumError, UserError
 from harness.eval_set import Outcome, answered, logged_samples
 from harness.experiment import Experiment, check_experiment, locked, open_experiment

@@ -2,7 +2,7 @@
 
 Prompt, tests and the way they are run are the published ones (bigcode-project/bigcodebench
 @47eff25): program and tests share a process, for the tests patch what the program calls. A program
-written against this runner can forge its verdict; see sandbox/inside/unittests.py for what it
+written against this runner can forge its verdict; see sandbox/inside/runners.py for what it
 cannot do by accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
 """
 
@@ -23,7 +23,7 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rows import read_questions
 from harness.suite import Card, Split
-from sandbox import IMAGE, Box, Limits, Outcome, Program, SandboxError
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
 from suites.boxed import boxed_task
 from suites.cards import card
 from suites.fetch import Rows, fetch_rows, revision
@@ -177,7 +177,7 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     return Grade(float(passed), program, reason, facts)
 
 
-def _report(outcome: Outcome, token: str) -> dict[str, Any] | None:
+def _report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
     """Return what the runner reported, None unless it came to its end and is the runner's."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
@@ -189,7 +189,7 @@ def _report(outcome: Outcome, token: str) -> dict[str, Any] | None:
         return None
 
 
-def _reason(outcome: Outcome, failed: Mapping[str, str], ran: int, total: int) -> str:
+def _reason(outcome: ProgramOutcome, failed: Mapping[str, str], ran: int, total: int) -> str:
     if outcome.status != "exited":
         return "it ended its sandbox" if outcome.status == "died" else f"{outcome.status} limit"
     for name, line in failed.items():

@@ -21,8 +21,7 @@ from harness.task import as_task
 from harness.trials import offering_trials, trial_of
 from sandbox import IMAGE, Box, Limits, SandboxError, open_box
 from sandbox.docker_box import SLACK_BYTES
-from sandbox.images import RECIPES
-from sandbox.wheels import pins
+from sandbox.images import RECIPES, pinned_packages
 from suites.inspect_box import InspectBox
 
 COMPOSE = str(resources.files("sandbox") / "compose.yaml")
@@ -116,7 +115,7 @@ def _lacking(image: str, packages: Sequence[str]) -> list[str]:
         pin
         for recipe in RECIPES.values()
         if recipe.image == image
-        for pin in pins(recipe.requirements)
+        for pin in pinned_packages(recipe.requirements)
     ]
     return [pin for pin in wanted if _name(pin) not in present]
 

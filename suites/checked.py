@@ -20,7 +20,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from sandbox import Box, Limits, Outcome, Program, SandboxError
+from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError
 
 LIMITS = Limits()
 """Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
@@ -128,7 +128,7 @@ class _Exam:
             return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
 
-    def run_check(self, order: str, *, alone: bool = False) -> Outcome:
+    def run_check(self, order: str, *, alone: bool = False) -> ProgramOutcome:
         """Run the check's process on what it is told."""
         program = Program(f"{inside()}\nCheck(json.load(sys.stdin)).run()\n")
         given = [order.encode()]
@@ -166,7 +166,7 @@ class _Exam:
         with closing(self.box.run(program, given, self.limits, alone=True)) as outcomes:
             return self.learn(call, next(outcomes))
 
-    def learn(self, call: str, outcome: Outcome) -> str:
+    def learn(self, call: str, outcome: ProgramOutcome) -> str:
         """Keep what a call came to; return why that fails the program, or nothing."""
         self.cpu_s += outcome.cpu_s
         result = _returned(outcome)
@@ -197,7 +197,7 @@ def inside() -> str:
     return (resources.files("suites") / "checked_inside.py").read_text(encoding="utf-8")
 
 
-def _said(outcome: Outcome, token: str) -> dict[str, Any] | None:
+def _said(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
     """Return what the check's process said: the last line that begins with its token."""
     for line in reversed(outcome.stdout.splitlines()):
         if line.startswith(token.encode() + b" ") and outcome.exit_code == 0:
@@ -208,7 +208,7 @@ def _said(outcome: Outcome, token: str) -> dict[str, Any] | None:
     return None
 
 
-def _returned(outcome: Outcome) -> Any | None:
+def _returned(outcome: ProgramOutcome) -> Any | None:
     """Return what the program's process reported, if it is what `called` makes; else None."""
     if outcome.status != "exited" or outcome.exit_code != 0:
         return None
@@ -219,13 +219,13 @@ def _returned(outcome: Outcome) -> Any | None:
         return None
 
 
-def _ended(outcome: Outcome) -> str:
+def _ended(outcome: ProgramOutcome) -> str:
     """Return why a process that reported nothing is the program's failure."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
     return _last_line(outcome) or "it ended without a result"
 
 
-def _last_line(outcome: Outcome) -> str:
+def _last_line(outcome: ProgramOutcome) -> str:
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
     return lines[-1][:300] if lines else ""

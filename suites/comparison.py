@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import cast
 
-from sandbox.values import read_json
+from sandbox.box import read_json
 
 
 def same_output(got: str, expected: str) -> bool:

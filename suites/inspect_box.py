@@ -30,12 +30,22 @@ from inspect_ai.util import (
     sandbox,
 )
 
-from sandbox import IMAGE, BoxFacts, Limits, Outcome, Program, SandboxError
+from sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
 from sandbox.cell_box import TWICE
-from sandbox.cells import BOOT, ENVIRONMENT, PYTHON_FLAGS
-from sandbox.cores import CORES
+from sandbox.cells import (
+    BOOT,
+    CORES,
+    ENVIRONMENT,
+    FACTS,
+    PARTS,
+    PYTHON_FLAGS,
+    boot_message,
+    json_line,
+    load_frame,
+    parse_outcome,
+    run_header,
+)
 from sandbox.docker_box import SLACK_BYTES
-from sandbox.frames import FACTS, PARTS, boot, line, load_frame, outcome, run_header
 
 FIRST_S, GROWTH = 2.0, 4.0
 """How long the first command of a program goes on with tests (seconds), and how much longer each
@@ -118,7 +128,7 @@ class _Job:
             "program_bytes": self.limits.memory_bytes,
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
-        parts = [boot("users", "batch"), line(order), FACTS, load_frame(self.program)]
+        parts = [boot_message("users", "batch"), json_line(order), FACTS, load_frame(self.program)]
         for data in inputs:
             parts += [run_header(len(data), self.limits), data]
         return b"".join(parts)
@@ -164,7 +174,7 @@ class InspectBox:
         limits: Limits = Limits(),  # noqa: B008
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
         waiting = _Waiting(iter(inputs))
         one_process = program.runner == "official"
@@ -176,18 +186,18 @@ class InspectBox:
             failed = any(one.status != "exited" or one.exit_code for one in outcomes)
             job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs run on; SandboxError names what the sandbox lacks."""
         try:
             said, _ = self._ask(_Job(Program(""), self._limits), [])
         except _Died as error:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
-        return BoxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+        return SandboxFacts(self.name, said["python"], packages=tuple(said["packages"]))
 
     def close(self) -> None:
         """Do nothing: the sandbox is Inspect's."""
 
-    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[Outcome]:
+    def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
         """Return the outcomes of the first inputs, at least one.
 
         A judge that dies is asked again, alone and for one input; if it dies of that too, and the
@@ -258,9 +268,9 @@ def _answers(name: str, text: str, most: int) -> bytes:
     return answers
 
 
-def _outcomes(answers: bytes) -> list[Outcome]:
+def _outcomes(answers: bytes) -> list[ProgramOutcome]:
     """Return the outcomes in the judge's answers."""
-    found: list[Outcome] = []
+    found: list[ProgramOutcome] = []
     place = 0
     while place < len(answers):
         end = answers.index(b"\n", place)
@@ -270,7 +280,7 @@ def _outcomes(answers: bytes) -> list[Outcome]:
         for name in PARTS:
             parts.append(answers[place : place + header[name]])
             place += header[name]
-        found.append(outcome(header, parts))
+        found.append(parse_outcome(header, parts))
     if not found:
         raise _Died("its judge answered nothing")
     return found

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from suites.practice import Draft, any_of
-from suites.practice_facts import (
-    CATEGORIES,
-    CONSTANTS,
-    ELEMENTS,
-    PLANETS,
-    UNITS,
-)
+from suites.practice_facts import CATEGORIES, CONSTANTS, ELEMENTS, PLANETS, UNITS
 
 
 def choice(

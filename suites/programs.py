@@ -2,7 +2,7 @@
 
 `real`, the default: every test is a fresh process with real descriptors, limited in CPU time, so
 that the load of the machine does not decide. `official`: as LiveCodeBench's published evaluator
-runs it (sandbox/inside/official.py), which fails some correct programs; it exists to be shown next
+runs it (sandbox/inside/runners.py), which fails some correct programs; it exists to be shown next
 to the first. Both compare by the same rules (comparison.py), and both compare here: a box is never
 told what is expected, so a program can neither find nor forge it.
 """
@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from sandbox import IMAGE, Box, Limits, Outcome, Program
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome
 from suites.verdicts import CaseResult, Verdict, officially, really
 
 Rules = Literal["real", "official"]
@@ -197,7 +197,7 @@ class _Exam:
                     break
         return found
 
-    def _result(self, index: int, outcome: Outcome) -> CaseResult:
+    def _result(self, index: int, outcome: ProgramOutcome) -> CaseResult:
         method = self.tests.method is not None
         return really(outcome, self.tests.cases[index].output, method, self.limits.cpu_s)
 

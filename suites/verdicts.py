@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from sandbox import Outcome
-from sandbox.values import decode, read_json, untagged
+from sandbox import ProgramOutcome
+from sandbox.box import decode, read_json, untagged
 from suites.comparison import same_output, same_value
 
 Verdict = Literal[
@@ -38,7 +38,7 @@ class CaseResult:
     """Why it failed, for people: the last line on stderr, mostly."""
 
 
-def really(outcome: Outcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
+def really(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
     """Return the result of a run as a true process; `cpu_s` is the limit of its CPU time.
 
     A wrong answer is one however long it took; so a `time limit` might pass when it is run again.
@@ -52,7 +52,7 @@ def really(outcome: Outcome, expected: str, method: bool, cpu_s: float) -> CaseR
     return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note)
 
 
-def officially(outcome: Outcome, expected: str, late: bool) -> CaseResult:
+def officially(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
     """Return the result of a run the published way; `late` when all time together is used up."""
     verdict, note = _ended(outcome)
     if verdict == "pass":
@@ -62,7 +62,7 @@ def officially(outcome: Outcome, expected: str, late: bool) -> CaseResult:
     return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note)
 
 
-def _ended(outcome: Outcome) -> tuple[Verdict, str]:
+def _ended(outcome: ProgramOutcome) -> tuple[Verdict, str]:
     """Return what the way a process ended says about its program, before any comparison."""
     last = _last_line(outcome.stderr)
     if outcome.status in ("time", "memory", "output"):
@@ -83,7 +83,7 @@ def _text(stdout: bytes, expected: str) -> tuple[Verdict, str]:
     return ("pass" if same_output(got, expected) else "wrong answer"), ""
 
 
-def _value(outcome: Outcome, expected: str) -> tuple[Verdict, str]:
+def _value(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str]:
     """Compare what a method returned; a report that is none was forged, or never written."""
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned"

@@ -15,8 +15,7 @@ from harness.errors import UserError
 from harness.pool_file import read_pool
 from harness.prices import read_book
 from harness.regrade import regrade_dir
-from reports.ablation_rows import Variant, ablation_rows
-from reports.ablation_table import write_ablations
+from reports.ablations import AblationRuns, ablation_rows, write_ablations
 from suites import practice_integer
 
 SHIPPED = read_ablations()
@@ -145,7 +144,7 @@ def test_a_training_folder_says_what_its_sampled_plans_said(tmp_path: Path) -> N
         said_in_training(tmp_path)
 
 
-def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[Variant]) -> None:
+def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[AblationRuns]) -> None:
     rows = {(row.ablation, row.suite): row for row in ablation_rows(variants, "unablated")}
     whole, weak = rows["unablated", "all"], rows["weak", "all"]
     assert whole.n == weak.n == 6, "8 were asked, and the first 2 picked the checkpoint"
@@ -158,12 +157,12 @@ def test_the_table_compares_what_did_not_pick_the_checkpoint(variants: list[Vari
 
 
 def test_the_table_is_written_twice_alike_and_over_no_file_of_others(
-    variants: list[Variant], tmp_path: Path
+    variants: list[AblationRuns], tmp_path: Path
 ) -> None:
     out = tmp_path / "report"
     text, files = write_ablations(variants, "unablated", out)
     before = [path.read_bytes() for path in files]
-    again = [Variant(v.name, v.says, v.not_run, v.runs, v.logs, v.words) for v in variants]
+    again = [AblationRuns(v.name, v.says, v.not_run, v.runs, v.logs, v.words) for v in variants]
     write_ablations(again, "unablated", out)
     assert before == [path.read_bytes() for path in files]
     assert "Not run: never: it means nothing." in text
@@ -173,7 +172,7 @@ def test_the_table_is_written_twice_alike_and_over_no_file_of_others(
 
 
 def test_a_table_of_trainings_that_two_graders_evaluated_is_refused(
-    variants: list[Variant], tmp_path: Path
+    variants: list[AblationRuns], tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(variants[1].logs[0], logs)
@@ -232,12 +231,12 @@ def _evaluated(logs: Path, system: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def variants(tmp_path_factory: pytest.TempPathFactory) -> list[Variant]:
+def variants(tmp_path_factory: pytest.TempPathFactory) -> list[AblationRuns]:
     """Return two trained variants, by single workers' logs, and two without."""
-    folder, found = tmp_path_factory.mktemp("ablations"), list[Variant]()
+    folder, found = tmp_path_factory.mktemp("ablations"), list[AblationRuns]()
     for name, worker in (("unablated", "sage"), ("weak", "formatter")):
         run = _run_folder(folder, name)
         logs = _evaluated(folder / f"logs-{name}", f"single:{worker}")
-        found.append(Variant(name, "Says.", "", (run,), (logs,), {"distinct": 1.0}))
-    never = Variant("never", "Says.", "it means nothing")
-    return [*found, Variant("later", "Says."), never]
+        found.append(AblationRuns(name, "Says.", "", (run,), (logs,), {"distinct": 1.0}))
+    never = AblationRuns("never", "Says.", "it means nothing")
+    return [*found, AblationRuns("later", "Says."), never]

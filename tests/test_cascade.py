@@ -8,13 +8,7 @@ import pytest
 from scripted import Heard, ReplyFunction, scripted_pool
 from trying import ask, explored
 
-from baselines.calling.accepting import (
-    FEATURES,
-    Scoring,
-    agreement,
-    correct,
-    features,
-)
+from baselines.calling.accepting import FEATURES, Scoring, agreement, correct, features
 from baselines.calling.cascade import (
     AUTOMIX,
     CASCADE,

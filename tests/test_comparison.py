@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.values import decode
+from sandbox.box import decode
 from suites.comparison import same_output, same_value
 
 

@@ -23,7 +23,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.util import sandbox
 from sitting import sat
 
-from sandbox import IMAGE, Limits, Outcome, Program, SandboxError
+from sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError
 from suites.boxed import compose, sandbox_checked
 from suites.inspect_box import InspectBox
 
@@ -54,7 +54,9 @@ while len(killed) < 2:
 class Seen:
     """What happened in a sandbox."""
 
-    outcomes: dict[str, list[Outcome]] = field(default_factory=dict[str, list[Outcome]])
+    outcomes: dict[str, list[ProgramOutcome]] = field(
+        default_factory=dict[str, list[ProgramOutcome]]
+    )
     errors: dict[str, str] = field(default_factory=dict[str, str])
     facts: Any = None
 
@@ -69,7 +71,7 @@ class Seen:
         except SandboxError as error:
             self.errors[name] = str(error)
 
-    def one(self, name: str) -> Outcome:
+    def one(self, name: str) -> ProgramOutcome:
         """Return the outcome of a program that had one input."""
         (outcome,) = self.outcomes[name]
         return outcome

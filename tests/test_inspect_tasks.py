@@ -16,8 +16,8 @@ from sitting import sat, written
 
 from harness.errors import UserError
 from sandbox import IMAGE, Limits, SandboxError
+from sandbox.cells import CellKind
 from sandbox.docker_box import DockerBox
-from sandbox.pool import Kind
 from suites.boxed import COMPOSE, boxed_task, compose
 from suites.inspect_box import InspectBox
 from suites.practice_code import SUITE, practice_code
@@ -27,7 +27,7 @@ GOLD = gold_reply(SUITE.load("eval")[0])
 
 def test_our_compose_file_has_the_limits_of_our_docker_box() -> None:
     service = yaml.safe_load(Path(COMPOSE).read_text())["services"]["default"]
-    limits = DockerBox(1)._limits(Kind(IMAGE, Limits().memory_bytes, Limits().processes))
+    limits = DockerBox(1)._limits(CellKind(IMAGE, Limits().memory_bytes, Limits().processes))
     for key in ("network_mode", "read_only", "cap_drop", "cap_add", "security_opt", "pids_limit"):
         assert service[key] == limits[key], key
     for key in ("mem_limit", "memswap_limit"):

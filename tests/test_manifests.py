@@ -27,8 +27,8 @@ from harness.run import run
 from harness.sittings import read_sittings
 from harness.solver import system_of
 from harness.system import Manifest, Need
-from reports.row import Row
-from reports.tables import build_rows
+from reports.build import build_rows
+from reports.row import TableRow
 
 SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
 
@@ -167,13 +167,13 @@ def sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rows(sat: Path) -> dict[str, Row]:
+def rows(sat: Path) -> dict[str, TableRow]:
     """Return the rows of those logs, by system."""
     sittings, _ = read_sittings([sat])
     return {row.system: row for row in build_rows(sittings)}
 
 
-def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, Row]) -> None:
+def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, TableRow]) -> None:
     assert {*ALONE, "single:sage", "self-consistency@2"} == rows.keys()
     for name, row in rows.items():
         manifest = SYSTEMS["single:<worker>" if ":" in name else name.partition("@")[0]]
@@ -187,7 +187,7 @@ def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, R
         assert row.deviations.count("; ") == max(len(manifest.deviations) - 1, 0)
 
 
-def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, Row]) -> None:
+def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, TableRow]) -> None:
     assert rows["self-consistency"].calls_expected == "5"
     assert rows["self-consistency@2"].calls_expected == "2"
 

@@ -14,8 +14,8 @@ from harness.errors import UserError
 from harness.ledger import read_figures
 from harness.ledger.chain import read_chain
 from harness.sittings import read_sittings
+from reports.build import build_rows
 from reports.plot import MOST, figure_of, thinned
-from reports.tables import build_rows
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from harness.records import Question
 from harness.run import run
 from harness.suite import Split
 from reports.report import write_report
-from reports.row import Row
+from reports.row import TableRow
 from suites.aime25 import Aime25
 from suites.gpqa_diamond import GpqaDiamond
 
@@ -135,7 +135,7 @@ class Sat:
     bill: Bill
     rows: list[LedgerRow]
     audit: Audit
-    table: Mapping[tuple[str, str], Row]
+    table: Mapping[tuple[str, str], TableRow]
     pool: PoolSpec
 
 

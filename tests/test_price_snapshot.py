@@ -13,15 +13,7 @@ from harness.errors import UserError
 from harness.prices import Book, parse_book, read_book
 from harness.prices.changes import compared
 from harness.prices.pricing import Price
-from harness.prices.snapshot import (
-    HEAD,
-    PACKAGE,
-    Wanted,
-    installed,
-    price_on,
-    snapshot,
-    write_new,
-)
+from harness.prices.snapshot import HEAD, PACKAGE, Wanted, installed, price_on, snapshot, write_new
 from harness.prices.writing import book_text
 
 pytest.importorskip("genai_prices")

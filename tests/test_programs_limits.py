@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sandbox import BoxFacts, Limits, Outcome, Program, SandboxError
+from sandbox import Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
 from suites.programs import Case, ProgramTests, judge
 
 LIMITS = Limits(cpu_s=10, wall_s=30)
@@ -30,7 +30,7 @@ class ScriptedBox:
         limits: Limits = LIMITS,
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         self.limits.append(limits)
         try:
             for data in inputs:
@@ -43,21 +43,21 @@ class ScriptedBox:
         finally:
             self.closed += 1
 
-    def facts(self, image: str = "") -> BoxFacts:
-        return BoxFacts(self.name, "3.11.2")
+    def facts(self, image: str = "") -> SandboxFacts:
+        return SandboxFacts(self.name, "3.11.2")
 
     def close(self) -> None:
         pass
 
 
-def outcome(step: float | str, data: bytes) -> Outcome:
+def outcome(step: float | str, data: bytes) -> ProgramOutcome:
     """`2.5` takes so long, `wrong` is wrong, `9.0 killed` is stopped after so long.
 
     `2.0 killed starved` is stopped when real time is up.
     """
     words = str(step).split()
     wrong, killed = words == ["wrong"], "killed" in words
-    return Outcome(
+    return ProgramOutcome(
         status="time" if killed else "exited",
         exit_code=0,
         stdout=b"?" if wrong else data,

@@ -17,9 +17,9 @@ from scripted import script
 
 from harness.errors import UserError
 from harness.sittings import read_sittings
+from reports.build import build_rows
 from reports.plot import figure_of
 from reports.report import Report
-from reports.tables import build_rows
 
 
 def test_the_terminal_table_fits_120_columns(made: Report) -> None:

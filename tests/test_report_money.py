@@ -14,7 +14,7 @@ from harness.ledger.journal import Head, Outcome, open_journal
 from harness.prices import Book
 from harness.prices.pricing import Gpu, Price
 from harness.records import Usage
-from reports.money import paid_cell
+from reports.build import paid_cell
 
 HEAD = Head("numbers single:sage", "numbers", "single:sage", "live", "test-book", "0" * 64)
 CALL = Decimal("0.000016")

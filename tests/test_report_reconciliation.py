@@ -9,7 +9,7 @@ from runs import Crew, failing_on, number, sit, steps
 from scripted import Heard
 
 from harness.sittings import read_sittings
-from reports.reconciliation import reconciliation
+from reports.report import reconciliation
 
 
 def lines_of(logs: Path) -> tuple[str, ...]:

@@ -15,13 +15,13 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.votes import vote
 from harness.sittings import read_sittings
-from reports.breakdown import Comparison, compare
-from reports.intervals import adjusted, difference
-from reports.row import Row
-from reports.wanted import EVERYTHING, Wanted
+from reports.blocks import DEFAULT_OPTIONS, ReportOptions
+from reports.derived import Comparison, compare
+from reports.intervals import difference, holm_adjusted
+from reports.row import TableRow
 
 
-def shown(logs: Path, wanted: Wanted = EVERYTHING) -> Comparison:
+def shown(logs: Path, wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
     sittings, _ = read_sittings([logs])
     return compare(sittings, wanted)
 
@@ -35,7 +35,7 @@ def three(logs: Path) -> None:
 
 def test_a_report_holds_all_against_the_system_that_is_named(tmp_path: Path) -> None:
     three(tmp_path / "logs")
-    rows = shown(tmp_path / "logs", Wanted(vs="pair")).rows
+    rows = shown(tmp_path / "logs", ReportOptions(vs="pair")).rows
     assert row_of(rows, "pair").verdict == "reference"
     sage, clerk = row_of(rows, "single:sage"), row_of(rows, "single:clerk")
     assert (sage.reference, sage.reference_rule) == ("pair", "named by --vs")
@@ -51,7 +51,7 @@ def test_a_report_holds_all_against_the_system_that_is_named(tmp_path: Path) -> 
 def test_a_reference_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     three(tmp_path / "logs")
     with pytest.raises(UserError, match=r"no system 'oracle' .* pair, single:clerk, single:sage"):
-        shown(tmp_path / "logs", Wanted(vs="oracle"))
+        shown(tmp_path / "logs", ReportOptions(vs="oracle"))
 
 
 def test_one_system_only_cannot_be_compared(
@@ -92,10 +92,10 @@ def test_many_comparisons_make_a_verdict_harder() -> None:
     alone = difference(better, base)
     assert alone is not None
     assert (alone.verdict, alone.p_value) == ("better", 2 / 64)
-    many = adjusted([alone] * 10)
+    many = holm_adjusted([alone] * 10)
     assert {one.verdict for one in many if one} == {"inconclusive"}
     assert {one.p_holm for one in many if one} == {20 / 64}
-    assert adjusted([None, alone]) == [None, alone]
+    assert holm_adjusted([None, alone]) == [None, alone]
 
 
 def test_costs_of_a_row_are_those_of_its_questions(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_unpriced_system_has_no_dollars_and_is_on_no_frontier(tmp_path: Path)
     assert clerk.tokens_per_correct is not None
 
 
-def derived(rows: Sequence[Row], name: str) -> Row:
+def derived(rows: Sequence[TableRow], name: str) -> TableRow:
     (row,) = [row for row in rows if row.system.startswith(name)]
     return row
 
@@ -170,10 +170,10 @@ def test_a_majority_of_epochs_is_self_consistency_for_free(tmp_path: Path) -> No
     assert sage.usd_per_query is not None
     assert vote5.usd_per_query == 5 * sage.usd_per_query
     # Of the ten ways to draw three of five tries, seven hold two or three right ones.
-    three_of = shown(logs, Wanted(maj=3))
+    three_of = shown(logs, ReportOptions(maj=3))
     assert derived(three_of.derived, "self-consistency(maj@3").accuracy == pytest.approx(0.7)
     with pytest.raises(UserError, match="A majority of 8 needs 8 epochs, and these logs have 5"):
-        shown(logs, Wanted(maj=8))
+        shown(logs, ReportOptions(maj=8))
 
 
 def test_derived_rows_are_in_the_files_and_printed_when_asked(tmp_path: Path) -> None:

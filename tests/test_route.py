@@ -16,8 +16,16 @@ from baselines.routing.router import Embedder, Estimates, Examples, Router
 from harness.errors import UserError
 from harness.learning.learned import Arrays
 from harness.learning.matrix import Asked, Floats, Matrix
-from reports.route_rows import FrontierPoint, Routed, Routing, detectable_effect, route_rows
-from reports.route_table import headline, route_text, write_route
+from reports.routes import (
+    FrontierPoint,
+    RouteComparison,
+    RoutedSystem,
+    detectable_effect,
+    headline,
+    route_rows,
+    route_text,
+    write_route,
+)
 
 
 def matrix_of(scores: Sequence[Sequence[float]], usd: Sequence[Sequence[float]]) -> Matrix:
@@ -141,13 +149,13 @@ def test_a_matrix_with_gaps_is_not_judged() -> None:
         judge(matrix, in_folds(matrix, 2, 0), Contest((), None))
 
 
-def routed(system: str, scores: Floats, kind: str = "router", usd: float = np.nan) -> Routed:
+def routed(system: str, scores: Floats, kind: str = "router", usd: float = np.nan) -> RoutedSystem:
     n = scores.size
     unknown = np.full(n, np.nan)
-    return Routed(system, kind, scores, np.full(n, usd), unknown, 0.5)  # pyright: ignore[reportArgumentType] - a kind
+    return RoutedSystem(system, kind, scores, np.full(n, usd), unknown, 0.5)  # pyright: ignore[reportArgumentType] - a kind
 
 
-def routing(n: int, *routers: Routed, usd: float = np.nan) -> Routing:
+def routing(n: int, *routers: RoutedSystem, usd: float = np.nan) -> RouteComparison:
     base = np.arange(n) % 2 == 0
     anchors = (
         routed("best-single", base.astype(float), "anchor", usd),
@@ -156,7 +164,7 @@ def routing(n: int, *routers: Routed, usd: float = np.nan) -> Routing:
         routed("single:a", base.astype(float), "single", usd),
         routed("single:b", np.zeros(n), "single", usd / 10),
     )
-    return Routing(
+    return RouteComparison(
         "made-up", "nowhere", "recorded", "by hand", 2, tuple(f"q{i}" for i in range(n)), 1, 0,
         "tfidf", 1, "best-single", "single:a", "oracle-router", anchors, {}, ("A note.",),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from harness.experiment import FILE, read_experiment
 from harness.judges import refuse_judged_plans
 from harness.sittings import read_sittings
 from harness.totals import system_totals
-from reports.tables import build_rows
+from reports.build import build_rows
 
 BOTH: dict[str, Any] = {"more": (VariedToy(),), "suites": ("toy", "varied"), "limit": 2}
 

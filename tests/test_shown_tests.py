@@ -12,7 +12,7 @@ from lcb_rows import DOUBLE, all_rows, exam, needs_data, only, row
 
 from harness.records import Question
 from harness.suite import PubliclyTested
-from sandbox import IMAGE, Box, BoxFacts, Limits, Outcome, Program, SandboxError
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
 from suites import SUITES
 from suites.practice_code import SUITE
 from suites.programs import read_tests
@@ -45,13 +45,13 @@ class Watched:
         limits: Limits = Limits(),  # noqa: B008 - the box's own signature
         *,
         alone: bool = False,
-    ) -> Generator[Outcome]:
+    ) -> Generator[ProgramOutcome]:
         self.programs.append(program)
         given = list(inputs)
         self.inputs += given
         yield from self.box.run(program, given, limits, alone=alone)
 
-    def facts(self, image: str = IMAGE) -> BoxFacts:
+    def facts(self, image: str = IMAGE) -> SandboxFacts:
         return self.box.facts(image)
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class Watched:
 class Down(Watched):
     """A box whose engine does not answer."""
 
-    def run(self, *_: Any, **__: Any) -> Generator[Outcome]:
+    def run(self, *_: Any, **__: Any) -> Generator[ProgramOutcome]:
         raise SandboxError("the engine is down")
         yield
 

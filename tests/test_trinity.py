@@ -11,12 +11,7 @@ from trying import ask, explored
 
 from baselines.calling.coordinator import HashEncoder, encoder, head_policy, size, transcript
 from baselines.calling.trinity import trinity, trinity_system
-from baselines.calling.trinity_training import (
-    TrinityExplorer,
-    evolved,
-    fitness_of,
-    population,
-)
+from baselines.calling.trinity_training import TrinityExplorer, evolved, fitness_of, population
 from baselines.calling.turns import (
     PROMPTS,
     RANDOM_TRINITY,

@@ -13,13 +13,7 @@ from typing import Any, cast
 from inspect_ai.solver import Solver, solver
 
 from baselines.calling.accepting import VERIFY, Scorer, Scoring, last, scored
-from baselines.calling.cascade_training import (
-    ORDER,
-    STAGES,
-    THRESHOLDS,
-    WEIGHTS,
-    CascadeExplorer,
-)
+from baselines.calling.cascade_training import ORDER, STAGES, THRESHOLDS, WEIGHTS, CascadeExplorer
 from baselines.calling.teaching import refuse_taught
 from baselines.single import known
 from harness.errors import UserError

@@ -6,13 +6,7 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.calling.coordinator import HASH, Encoder, encoder, head_policy, size
 from baselines.calling.teaching import refuse_taught
-from baselines.calling.trinity_training import (
-    NAME,
-    WEIGHTS,
-    Fitness,
-    TrinityExplorer,
-    evolved,
-)
+from baselines.calling.trinity_training import NAME, WEIGHTS, Fitness, TrinityExplorer, evolved
 from baselines.calling.turns import (
     DEVIATIONS,
     RANDOM_TRINITY,

@@ -2,6 +2,6 @@
 
 Reading order: `splits.py` (who learns from what), `anchors.py` (rows that no learning makes),
 `judged.py` (every system on every held-out question). Figures only: intervals and tables are
-reports/route_table.py. Not here: routers themselves (baselines/routing/), where verdicts are from
+reports/routes.py. Not here: routers themselves (baselines/routing/), where verdicts are from
 (baselines/matrices/).
 """

@@ -5,7 +5,7 @@
     set.form.max_steps = 1
 
 Everything else of a training is its configuration's (config.py). Not here: training and evaluating
-them (harness/cli/ablating.py), and the table (reports/ablation_table.py).
+them (harness/cli/ablating.py), and the table (reports/ablations.py).
 """
 
 import json

@@ -5,7 +5,7 @@ for have used since its line before. Every process of every sitting adds its own
 a training took; nothing is taken back when a step is made again. A container's own processor time
 is not in it, nor what the command took before it began to train.
 
-Not here: the sum of an ablation (reports/ablation_rows.py).
+Not here: the sum of an ablation (reports/ablations.py).
 """
 
 import resource

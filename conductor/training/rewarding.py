@@ -18,12 +18,7 @@ from conductor.training.job import Training
 from conductor.training.studied import verdict_rewards
 from conductor.training.together import at_once, of_all, rates
 from conductor.training.watch import Watching
-from conductor.training_reward import (
-    Conducted,
-    Place,
-    RewardConfig,
-    training_reward,
-)
+from conductor.training_reward import Conducted, Place, RewardConfig, training_reward
 from harness.rewards.core import PAPER, PLAIN, Values
 from harness.rewards.exams import Exam
 

@@ -3,7 +3,7 @@
 A model that was warmed up on plans of a grammar (corpus.py) plans in words only if it comes to say
 what that grammar cannot. Read from a training's folder, or from the logs of an evaluation. A plan
 whose subtask holds the answer tells a worker instead of asking it; those are counted apart.
-Not here: the table (reports/ablation_table.py), the model card (about.py).
+Not here: the table (reports/ablations.py), the model card (about.py).
 """
 
 import json

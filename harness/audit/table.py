@@ -8,16 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from harness.audit.evidence import (
-    NOTHING,
-    Evidence,
-    Tokens,
-    minus,
-    plus,
-    spent,
-    tokens_of,
-    told,
-)
+from harness.audit.evidence import NOTHING, Evidence, Tokens, minus, plus, spent, tokens_of, told
 from harness.audit.sums import explain, has_totals, parts_of
 from harness.ledger.billing import ZERO
 from harness.ledger.events import IN_FLIGHT

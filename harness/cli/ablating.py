@@ -40,7 +40,7 @@ class Trial:
 def ablate_command(args: argparse.Namespace) -> int:
     """Train a conductor's ablations alike, evaluate each on validation, and make one table."""
     from conductor.training.ablations import SHIPPED, chosen, read_ablations
-    from reports.ablation_table import refuse_foreign_ablations
+    from reports.ablations import refuse_foreign_ablations
 
     listed = read_ablations(args.file or SHIPPED)
     if args.list:
@@ -133,13 +133,12 @@ def _evaluate(trial: Trial) -> None:
 
 def _table(listed: Any, out: Path) -> str:
     """Write the table of everything that is in the folder; return it for a terminal."""
-    from reports.ablation_rows import Variant
-    from reports.ablation_table import write_ablations
+    from reports.ablations import AblationRuns, write_ablations
 
-    found: list[Variant] = []
+    found: list[AblationRuns] = []
     for row in listed.rows:
         runs, logs = _folders(row.name, out)
-        found.append(Variant(row.name, row.says, row.not_run, runs, logs, _words(logs)))
+        found.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
     text, files = write_ablations(found, listed.reference.name, out / "report")
     return f"{text}\nWritten to {files[0].parent}: {', '.join(path.name for path in files)}"
 
@@ -157,7 +156,7 @@ def _folders(name: str, out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
     """Return what the evaluated plans say, as columns."""
     from conductor.training.wording import said_in_logs, wording
-    from reports.ablation_rows import WORDS
+    from reports.ablations import WORDS
 
     if not logs:
         return {}

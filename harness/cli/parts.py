@@ -40,7 +40,7 @@ def boxes() -> Any:
     """
     import sandbox
     from harness.boxes import Boxes
-    from sandbox.engine import connect
+    from sandbox.images import connect
 
     def open_box(name: str, max_sandboxes: int | None) -> Any:
         try:

@@ -17,7 +17,7 @@ def route_command(args: argparse.Namespace) -> int:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
     from baselines.judging.judged import judge
     from baselines.judging.splits import split_of
-    from reports.route_table import refuse_foreign_route, route_text, write_route
+    from reports.routes import refuse_foreign_route, route_text, write_route
 
     if args.out:
         refuse_foreign_route(args.out)
@@ -104,12 +104,12 @@ def _contest(args: argparse.Namespace, matrix: Any) -> Any:
 def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
     """Return plain records of what was judged."""
     from baselines.judging.judged import BEST_SINGLE, HINDSIGHT, ORACLE
-    from reports.route_rows import FrontierPoint, Routed, Routing
+    from reports.routes import FrontierPoint, RouteComparison, RoutedSystem
 
     groups = {one.id: f"{one.group} {one.date}".strip() for one in matrix.questions}
     best = next(row.chosen for row in judged.rows if row.system == BEST_SINGLE)
     systems = tuple(
-        Routed(
+        RoutedSystem(
             system=row.system,
             kind=row.kind,
             scores=row.figures.scores,
@@ -120,7 +120,7 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
         )
         for row in judged.rows
     )
-    return Routing(
+    return RouteComparison(
         name=matrix.name,
         source=matrix.source,
         label=matrix.label,

@@ -131,7 +131,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _targets(dirs: list[Path], out: Path) -> int:
-    from reports.target_text import write_targets
+    from reports.targets import write_targets
 
     text, files = write_targets(dirs, out)
     say(text)
@@ -141,10 +141,10 @@ def _targets(dirs: list[Path], out: Path) -> int:
 
 def _wanted(args: argparse.Namespace) -> Any:
     """Return what is asked of a report; a demo's report is asked for nothing special."""
-    from reports.wanted import Wanted
+    from reports.blocks import ReportOptions
 
     names = ("vs", "epochs", "maj", "derived", "published")
-    return Wanted(**{name: getattr(args, name) for name in names if hasattr(args, name)})
+    return ReportOptions(**{name: getattr(args, name) for name in names if hasattr(args, name)})
 
 
 def demo_command(args: argparse.Namespace) -> int:

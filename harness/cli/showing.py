@@ -87,13 +87,13 @@ def _wanted(args: argparse.Namespace) -> Any:
 
 def sandbox_command(args: argparse.Namespace) -> int:
     """Make, show or remove what programs run in: images and containers."""
-    from sandbox import SandboxError, manage
+    from sandbox import SandboxError, images
 
     try:
         if args.action == "build":
-            return manage.build_image(args.image, args.base_image, say)
+            return images.build_image(args.image, args.base_image, say)
         if args.action == "clean":
-            return manage.clean(everything=args.all, say=say)
-        return manage.status(say)
+            return images.clean_engine(everything=args.all, say=say)
+        return images.sandbox_status(say)
     except SandboxError as error:
         raise UserError(str(error)) from error

@@ -64,9 +64,9 @@ def conductor_rows(folders: Sequence[Path], exam: Any, best: int) -> list[Any]:
 
 
 def _mean(found: Sequence[Any]) -> Any:
-    from reports.route_rows import Routed
+    from reports.routes import RoutedSystem
 
-    return Routed(
+    return RoutedSystem(
         system=f"{NAME}: mean of {len(found)} seeds",
         kind="router",
         scores=np.mean([row.scores for row in found], axis=0),
@@ -81,14 +81,14 @@ def _row(folder: Path, exam: Any, best: int) -> Any:
     """Return a checkpoint's row: what the workers that it asks have scored."""
     from conductor.study import read_study, refuse_taught
     from conductor.study_plans import NOBODY, asked_whom, greedy
-    from reports.route_rows import Routed
+    from reports.routes import RoutedSystem
 
     about = read_study(folder)
     refuse_taught(about, exam, folder)
     chosen = asked_whom(about, exam, greedy(folder))
     nobody = chosen == NOBODY
     cell = np.arange(len(chosen)), np.where(nobody, 0, chosen)
-    return Routed(
+    return RoutedSystem(
         system=f"{NAME}: seed {about.seed}",
         kind="anchor",
         scores=np.where(nobody, 0.0, exam.scores[cell]),

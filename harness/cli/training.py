@@ -75,7 +75,7 @@ def _training(args: argparse.Namespace) -> Any:
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from reports.learning_curve import draw_curves
+    from reports.plot import draw_curves
 
     path = draw_curves(args.plot, args.to or Path("curve.png"))
     say(f"Written to {path}.")

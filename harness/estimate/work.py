@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from harness.compose import BEST_SINGLE, entry, manifest_key
-from harness.entries import (
-    arguments_of,
-    is_chosen,
-    is_given_best,
-    is_late,
-    refuse_untriable,
-)
+from harness.entries import arguments_of, is_chosen, is_given_best, is_late, refuse_untriable
 from harness.eval_set import answered_pairs
 from harness.experiment import Entry, Experiment, task_name
 from harness.job import Job

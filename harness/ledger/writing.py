@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from harness.ledger.billing import (
-    Attempted,
-    billable_failure,
-    billable_reply,
-    is_refusal,
-    money,
-)
+from harness.ledger.billing import Attempted, billable_failure, billable_reply, is_refusal, money
 from harness.ledger.events import IN_FLIGHT, CallEvent
 from harness.ledger.journal import usage_of
 from harness.ledger.raw_log import Json

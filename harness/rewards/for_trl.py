@@ -9,13 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.rewards.batch import (
-    Prompt,
-    columns_of,
-    groups_of,
-    numbered_in_groups,
-    plan_metrics,
-)
+from harness.rewards.batch import Prompt, columns_of, groups_of, numbered_in_groups, plan_metrics
 from harness.rewards.items import RewardItem, RewardOutcome, Status
 from harness.rewards.trainer import Made, Source, at_step, metrics, text_of
 

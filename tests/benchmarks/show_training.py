@@ -23,10 +23,9 @@ from training_page import Seed, found_seeds, training_page
 from conductor.training.wording import Wording, said_by, wording
 from harness.errors import UserError
 from harness.sittings import Sitting, read_sittings
-from reports.contest import contest, family, seed_of
-from reports.learning_curve import draw_panels
-from reports.target_text import as_json, as_markdown
-from reports.targets import judged
+from reports.plot import draw_panels
+from reports.scores import scored_systems, seed_of, training_family
+from reports.targets import target_results, targets_json, targets_markdown
 
 TITLES = {
     "practice-cpu": "published reward",
@@ -73,7 +72,7 @@ def pools(folders: Sequence[Path]) -> dict[str, list[Sitting]]:
         pool = sittings[0].facts.pool
         groups: dict[str, list[Sitting]] = {}
         for one in sittings:
-            groups.setdefault(family(one), []).append(one)
+            groups.setdefault(training_family(one), []).append(one)
         held.setdefault(names.setdefault(pool, report.parent.name), {}).update(groups)
     if not held:
         raise UserError("No finished evaluation is in these folders: name --out of theirs.")
@@ -91,11 +90,11 @@ def write_pages(pages: dict[str, list[Sitting]], to: Path) -> None:
     index, data = INDEX, dict[str, Path]()
     with TemporaryDirectory() as scratch:
         for name, sittings in pages.items():
-            found = contest(sittings)
-            results = judged(found)
-            (to / f"{name}.md").write_text(as_markdown(found, results))
+            found = scored_systems(sittings)
+            results = target_results(found)
+            (to / f"{name}.md").write_text(targets_markdown(found, results))
             data[name] = Path(scratch) / f"{name}.json"
-            data[name].write_text(as_json(found, results))
+            data[name].write_text(targets_json(found, results))
             index += EACH.format(name=name, pool=found.pool, split=found.split)
         (to / "leads.md").write_text(f"{LEADS}\n{leads(data)}")
     (to / "README.md").write_text(index)
@@ -105,7 +104,7 @@ def said_in(sittings: Iterable[Sitting]) -> dict[tuple[str, str], Wording]:
     """Return (config, seed) -> what its plans on the exams say."""
     groups: dict[tuple[str, str], list[Sitting]] = {}
     for one in sittings:
-        config = family(one).partition("@")[2]
+        config = training_family(one).partition("@")[2]
         if config in TITLES:
             groups.setdefault((config, seed_of(one.facts.system)), []).append(one)
     return {key: wording(said_by(group)) for key, group in groups.items()}

@@ -1,7 +1,4 @@
-"""Systems over the same suites, read from sittings: who they are, their scores and what they cost.
-
-Seeds of one training are one contestant. Not here: what is demanded of whom (reports/targets.py).
-"""
+"""Systems over the same suites: scores by seed and question, costs, and means over both."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,11 +12,115 @@ from harness.errors import UserError
 from harness.plural import counted
 from harness.sittings import Sitting
 from harness.totals import system_totals
+from reports.blocks import SINGLE, graded_values, group_of, refuse_mixed_versions
 from reports.intervals import question_means
-from reports.reference import SINGLE, graded_values, group_of, refuse_mixed_versions
-from reports.stats.arrays import Floats
+from reports.stats import LEVEL, RESAMPLES, SEED, Bounds, Floats, resampled_counts, t_quantile
 
-Kind = Literal["trained", "single", "ensemble", "router", "bound", "other"]
+# § Means over draws that cross: seeds of a training, and questions in strata (suites).
+# §
+# § A trained system's score varies with its seed and with the questions, and both are draws.
+# § The same
+# § design is known from studies in which every reader reads every case: readers and cases are
+# § random
+# § there. An interval over questions alone would speak of these seeds only.
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedMean:
+    """A mean over strata of equal weight, and how sure it is."""
+
+    mean: float
+    interval: Bounds | None
+    """Seeds and questions both vary; with one seed, questions alone. None without spread."""
+    seeds: int
+    seed_error: float | None
+    """Share of the standard error that comes from seeds; None for one seed."""
+    question_error: float
+
+
+def crossed_mean(strata: Sequence[Floats], level: float = LEVEL) -> CrossedMean:
+    """Return the mean of (seeds, questions) arrays, one per stratum, with Student's interval.
+
+    Variances of seed means and of question means are added, less their interaction, which is in
+    both; degrees of freedom as in Satterthwaite (1946, Biometrics Bulletin 2(6)), for two crossed
+    random factors as in Obuchowski and Rockette (1995) with Hillis's (2007) denominator. Of three
+    seeds a bootstrap knows too little: its intervals are too short (tests/test_crossed.py).
+    ValueError for no stratum, or one with a gap or without questions.
+    """
+    _refuse_gaps(strata)
+    seeds, weight = strata[0].shape[0], 1 / len(strata)
+    mean = float(np.mean([one.mean() for one in strata]))
+    parts = [weight**2 * _variance(one.mean(axis=0)) / one.shape[1] for one in strata]
+    of_questions = sum(parts)
+    if seeds == 1:
+        of_seeds, shared = 0.0, 0.0
+    else:
+        of_seeds = _variance(np.mean([one.mean(axis=1) for one in strata], axis=0)) / seeds
+        shared = sum(weight**2 * _interaction(one) for one in strata)
+    variance = max(of_seeds + of_questions - shared, of_seeds, of_questions)
+    sizes = [one.shape[1] - 1 for one in strata]
+    loose = sum(part**2 / max(1, size) for part, size in zip(parts, sizes, strict=True))
+    loose += of_seeds**2 / max(1, seeds - 1)
+    found = None
+    if variance > 0:
+        half = t_quantile((1 + level) / 2, variance**2 / loose) * variance**0.5
+        found = Bounds(mean - half, mean + half)
+    error = None if seeds == 1 else of_seeds**0.5
+    return CrossedMean(mean, found, seeds, error, of_questions**0.5)
+
+
+def crossed_resamples(
+    strata: Sequence[Floats], resamples: int = RESAMPLES, seed: int = SEED
+) -> Floats:
+    """Return the mean in each resample of seeds and, within strata, of questions: (resamples,).
+
+    Both are drawn anew and independently: the pigeonhole bootstrap (Owen 2007, Annals of Applied
+    Statistics 1(2)). Strata with the same sizes see the same draws, so that two systems' resamples
+    may be subtracted or divided.
+    """
+    _refuse_gaps(strata)
+    drawn = resampled_counts(strata[0].shape[0], resamples, seed) / strata[0].shape[0]
+    total = np.zeros(resamples)
+    for at, one in enumerate(strata):
+        questions = resampled_counts(one.shape[1], resamples, seed + 1 + at) / one.shape[1]
+        total += ((drawn @ one) * questions).sum(axis=1)
+    return total / len(strata)
+
+
+def percentile(values: Floats, level: float = LEVEL) -> Bounds | None:
+    """Return the interval that holds the middle of the resamples; None where one is no number."""
+    if not values.size or not np.isfinite(values).all():
+        return None
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Bounds(float(low), float(high))
+
+
+def _variance(values: Floats) -> float:
+    return float(values.var(ddof=1)) if values.size > 1 else 0.0
+
+
+def _interaction(values: Floats) -> float:
+    """Return the variance of a stratum's mean that is neither the seeds' nor the questions'."""
+    seeds, questions = values.shape
+    if questions < 2:
+        return 0.0
+    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    return float((rest**2).sum()) / ((seeds - 1) * (questions - 1)) / (seeds * questions)
+
+
+def _refuse_gaps(strata: Sequence[Floats]) -> None:
+    if not strata or any(not one.size or np.isnan(one).any() for one in strata):
+        raise ValueError("each stratum needs a value of every seed on every question")
+
+
+# § Systems over the same suites, read from sittings: who they are, their scores and what they
+# § cost.
+# §
+# § Seeds of one training are one contestant. Not here: what is demanded of whom
+# § (reports/targets.py).
+
+
+SystemKind = Literal["trained", "single", "ensemble", "router", "bound", "other"]
 
 ENSEMBLES = (
     "self-consistency", "moa-paper", "moa-lite", "moa-3", "self-moa", "self-reflection",
@@ -32,7 +133,7 @@ SEEDED = re.compile(r"(?P<family>.+?)[-_/]seed-(?P<seed>\d+)(?P<rest>/.*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class SystemCosts:
     """Means per question over suites of equal weight; None where one is unknown."""
 
     usd: float | None
@@ -43,16 +144,16 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class ScoredSystem:
     """A system, or all seeds of one training."""
 
     name: str
-    kind: Kind
+    kind: SystemKind
     members: tuple[str, ...]
     """The systems that it is made of, by their names in tables."""
     scores: Mapping[str, Mapping[str, Floats]]
     """Suite -> question -> the mean grade of each member, (members,)."""
-    costs: Costs
+    costs: SystemCosts
     ungraded: int
     """Questions that some member was not graded on; no comparison counts them."""
 
@@ -77,27 +178,27 @@ class Contestant:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class ScoredSystems:
     """All that sat the same suites."""
 
     suites: tuple[str, ...]
-    contestants: tuple[Contestant, ...]
+    contestants: tuple[ScoredSystem, ...]
     split: str
     pool: str
     label: str
     left_out: tuple[str, ...] = ()
     """Systems that did not sit every suite, or of which a suite has no graded question."""
 
-    def of(self, *kinds: Kind) -> tuple[Contestant, ...]:
+    def of(self, *kinds: SystemKind) -> tuple[ScoredSystem, ...]:
         """Return the contestants of some kinds."""
         return tuple(one for one in self.contestants if one.kind in kinds)
 
-    def named(self, name: str) -> Contestant | None:
+    def named(self, name: str) -> ScoredSystem | None:
         """Return a contestant by its name."""
         return next((one for one in self.contestants if one.name == name), None)
 
 
-def contest(sittings: Sequence[Sitting]) -> Contest:
+def scored_systems(sittings: Sequence[Sitting]) -> ScoredSystems:
     """Return the contest of some sittings; UserError where they are none, or several contests."""
     exams = [one for one in sittings if one.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
@@ -105,11 +206,11 @@ def contest(sittings: Sequence[Sitting]) -> Contest:
     suites = tuple(sorted({one.facts.suite for one in exams}))
     groups: dict[str, dict[str, list[Sitting]]] = {}
     for one in sorted(exams, key=lambda one: _seed(one.facts.system)):
-        groups.setdefault(family(one), {}).setdefault(one.facts.suite, []).append(one)
+        groups.setdefault(training_family(one), {}).setdefault(one.facts.suite, []).append(one)
     whole = [_contestant(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
     graded = tuple(one for one in whole if all(one.scores.values()))
     facts = exams[0].facts
-    return Contest(
+    return ScoredSystems(
         suites,
         graded,
         facts.split,
@@ -137,7 +238,7 @@ def _sat_all(sat: Mapping[str, Sequence[Sitting]], suites: Sequence[str]) -> boo
     return not members and bool(named) and len(set(named)) == len(named)
 
 
-def family(sitting: Sitting) -> str:
+def training_family(sitting: Sitting) -> str:
     """Return the contestant's name: seeds of one training, by their folders' names, share one.
 
     >>> _family("conductor@runs/practice-cpu-seed-1/best")
@@ -173,7 +274,7 @@ def _seed(system: str) -> tuple[str, int]:
     return (_family(system), int(found["seed"]) if found else 0)
 
 
-def _kind(one: Sitting) -> Kind:
+def _kind(one: Sitting) -> SystemKind:
     facts = one.facts
     base = facts.system.partition("@")[0]
     if facts.uses_targets:
@@ -187,7 +288,7 @@ def _kind(one: Sitting) -> Kind:
     return "router" if base.startswith(ROUTER) and facts.calls_expected == (1, 1) else "other"
 
 
-def _contestant(name: str, sat: Mapping[str, Sequence[Sitting]]) -> Contestant:
+def _contestant(name: str, sat: Mapping[str, Sequence[Sitting]]) -> ScoredSystem:
     members = next(iter(sat.values()))
     scores: dict[str, Mapping[str, Floats]] = {}
     ungraded = 0
@@ -199,10 +300,10 @@ def _contestant(name: str, sat: Mapping[str, Sequence[Sitting]]) -> Contestant:
         scores[suite] = {at: np.array([one[at] for one in means]) for at in common}
     every_one = [one for sittings in sat.values() for one in sittings]
     kind, named = _kind(members[0]), tuple(one.facts.system for one in members)
-    return Contestant(name, kind, named, scores, _costs(every_one), ungraded)
+    return ScoredSystem(name, kind, named, scores, _costs(every_one), ungraded)
 
 
-def _costs(sittings: Sequence[Sitting]) -> Costs:
+def _costs(sittings: Sequence[Sitting]) -> SystemCosts:
     """Return means over suites and members; every one of them was asked the same questions."""
     totals = [system_totals(one) for one in sittings]
     calls = [_worker_calls(one) for one in sittings]
@@ -210,7 +311,7 @@ def _costs(sittings: Sequence[Sitting]) -> Costs:
         None if one.tokens_in is None or one.tokens_out is None else one.tokens_in + one.tokens_out
         for one in totals
     ]
-    return Costs(
+    return SystemCosts(
         _mean([None if one.usd is None else float(one.usd) for one in totals]),
         _mean(calls),
         _mean([one.worker_tokens_out for one in totals]),
@@ -227,7 +328,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def asked(one: Contestant) -> str:
+def sample_size(one: ScoredSystem) -> str:
     """Return how many questions and seeds a contestant stands for."""
     questions = sum(len(each) for each in one.scores.values())
     return f"{counted(len(one.members), 'seed')}, {counted(questions, 'question')}"

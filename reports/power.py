@@ -1,6 +1,6 @@
 """How many questions and epochs it takes to see an effect: tables for `podium power`.
 
-The formulas are reports/stats/power.py. The variance comes from logs, from two accuracies and
+The formulas are reports/stats.py. The variance comes from logs, from two accuracies and
 their correlation, or from the share of questions on which two systems differ.
 """
 
@@ -12,17 +12,22 @@ import numpy as np
 
 from harness.errors import UserError
 from harness.sittings import Sitting, read_sittings
-from reports.reference import group_of, reference_of, refuse_mixed_versions
+from reports.blocks import (
+    group_of,
+    reference_of,
+    refuse_mixed_epochs,
+    refuse_mixed_versions,
+    refuse_unknown,
+)
 from reports.render import aligned
-from reports.stats.power import (
+from reports.stats import (
     Variance,
     detectable,
-    of_accuracies,
-    of_discordant,
-    of_draws,
     questions_needed,
+    variance_of_accuracies,
+    variance_of_discordant,
+    variance_of_draws,
 )
-from reports.wanted import refuse_mixed_epochs, refuse_unknown
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
 """Questions of exams that are often quoted."""
@@ -32,7 +37,7 @@ DISCORDANT, CORRELATION = 0.1, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class AssumedVariance:
     """What is assumed where no logs are there; shares of 1."""
 
     discordant: float | None = None
@@ -42,7 +47,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class VarianceSource:
     """A variance, and where it is from."""
 
     said: str
@@ -52,7 +57,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PowerGrid:
     """What is asked: an effect (a share of 1), and tables of how many epochs and questions."""
 
     effect: float
@@ -60,7 +65,7 @@ class Plan:
     questions: Sequence[int] | None = None
 
 
-def guessed(guess: Guess, effect: float) -> Source:
+def assumed_variance(guess: AssumedVariance, effect: float) -> VarianceSource:
     """Return the variance that is assumed; UserError for assumptions that exclude each other."""
     if guess.discordant is not None and guess.accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance: name one of them.")
@@ -68,7 +73,7 @@ def guessed(guess: Guess, effect: float) -> Source:
         raise UserError("--correlation goes with --accuracy: name that, too.")
     if guess.accuracy is not None:
         together = CORRELATION if guess.correlation is None else guess.correlation
-        found = of_accuracies(guess.accuracy, guess.accuracy, together)
+        found = variance_of_accuracies(guess.accuracy, guess.accuracy, together)
         said = f"accuracy {100 * guess.accuracy:g} %, grades correlated {together:g}"
     else:
         share = DISCORDANT if guess.discordant is None else guess.discordant
@@ -77,14 +82,14 @@ def guessed(guess: Guess, effect: float) -> Source:
                 f"Systems that differ on {100 * share:g} % of the questions cannot be "
                 f"{100 * effect:g} points apart: raise --discordant, or lower --effect."
             )
-        found = of_discordant(share)
+        found = variance_of_discordant(share)
         said = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
     if not found.between:
         raise UserError(
             f"At {said} two systems never differ: there is nothing to detect. Name an accuracy "
             "between 0 and 1 and a correlation below 1."
         )
-    return Source(f"assumed: {said}{_noise(guess.within)}", _parted(found, guess.within))
+    return VarianceSource(f"assumed: {said}{_noise(guess.within)}", _parted(found, guess.within))
 
 
 def _noise(within: float | None) -> str:
@@ -96,7 +101,7 @@ def _parted(found: Variance, within: float | None) -> Variance:
     return Variance(found.between * (1 - share), found.between * share)
 
 
-def measured(dirs: Sequence[Path], vs: str | None) -> list[Source]:
+def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[VarianceSource]:
     """Return the variance of each system against the reference; UserError where there is none."""
     sittings, _ = read_sittings(dirs)
     exams = [one for one in sittings if one.facts.purpose == "eval"]
@@ -115,12 +120,12 @@ def measured(dirs: Sequence[Path], vs: str | None) -> list[Source]:
     return found
 
 
-def _measured(group: Sequence[Sitting], vs: str | None) -> list[Source]:
+def _measured(group: Sequence[Sitting], vs: str | None) -> list[VarianceSource]:
     reference = reference_of(group, vs)
     if reference is None:
         return []
     theirs = _grades(reference)
-    found: list[Source] = []
+    found: list[VarianceSource] = []
     for sitting in group:
         ours = _grades(sitting)
         both = sorted(ours.keys() & theirs.keys())
@@ -132,7 +137,7 @@ def _measured(group: Sequence[Sitting], vs: str | None) -> list[Source]:
             f"{facts.suite} ({facts.label}): {facts.system} against {reference.facts.system}, "
             f"{len(both)} questions, {tries} epoch{'' if tries == 1 else 's'}"
         )
-        found.append(Source(said, of_draws(mine, other), len(both)))
+        found.append(VarianceSource(said, variance_of_draws(mine, other), len(both)))
     return found
 
 
@@ -145,12 +150,12 @@ def _grades(sitting: Sitting) -> dict[str, list[float]]:
     return {name: made for name, made in grades.items() if len(made) == sitting.epochs}
 
 
-def power_text(sources: Sequence[Source], plan: Plan) -> str:
+def power_text(sources: Sequence[VarianceSource], plan: PowerGrid) -> str:
     """Return what so many questions can show, source by source."""
     return "\n\n".join(_one(source, plan) for source in sources)
 
 
-def _one(source: Source, plan: Plan) -> str:
+def _one(source: VarianceSource, plan: PowerGrid) -> str:
     once = source.variance
     if not once.between + once.within:
         return f"{source.said}\nno question tells the two apart: nothing follows for other numbers"
@@ -165,7 +170,7 @@ def _one(source: Source, plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _grid(source: Source, plan: Plan) -> list[str]:
+def _grid(source: VarianceSource, plan: PowerGrid) -> list[str]:
     """Return the detectable difference in points, questions down and epochs across."""
     sizes = {str(n): n for n in plan.questions or USUAL}
     if not plan.questions:
@@ -184,7 +189,7 @@ def _grid(source: Source, plan: Plan) -> list[str]:
     ]
 
 
-def _needed(variance: Variance, plan: Plan) -> list[str]:
+def _needed(variance: Variance, plan: PowerGrid) -> list[str]:
     heads = ("power", *(f"{k} epoch{'' if k == 1 else 's'}" for k in plan.epochs))
     rows = [
         (
