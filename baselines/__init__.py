@@ -36,9 +36,9 @@ from baselines import (
 from baselines.frameworks.crewai_system import CREWAI
 from baselines.frameworks.systems import FRAMEWORKS
 from baselines.routing.manifests import MANIFESTS as ROUTERS
-from harness.system import Manifest
+from harness.system import SystemCard
 
-SYSTEMS: Mapping[str, Manifest] = {
+SYSTEMS: Mapping[str, SystemCard] = {
     manifest.name: manifest
     for manifest in (
         single.SINGLE,

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from inspect_ai.solver import Solver, solver
 
 from baselines.single import at_least_one, known
+from harness.execute import Session
 from harness.extract import normalised
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Kind, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import REPLIES, Step
 
 CANDIDATES = f"""\
@@ -36,7 +36,7 @@ SAMPLES = 5
 UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
 """Footnote of the row, with how often it happened."""
 
-BEST_OF_N = Manifest(
+BEST_OF_N = SystemCard(
     name="best-of-n",
     solver="baselines/best_of_n",
     summary="One worker answers n times; a judge picks one of the answers.",

@@ -2,7 +2,7 @@
 
 Self-consistency over k samples, k chosen so that a query takes as many list dollars, or as many
 tokens in and out, as the conductor's in the same run. Costs are no labels, so matching them on the
-exam itself gives nothing away. Not here: finding k (harness/late.py).
+exam itself gives nothing away. Not here: finding k (harness/run/entries.py).
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,19 @@ from baselines.draws import draws
 from baselines.self_consistency import vote
 from baselines.single import known
 from harness.errors import UserError
-from harness.execute import execute
+from harness.execute import Session, execute
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System
+from harness.system import System, SystemCard
 from harness.workflow import Step, Workflow
 
 MOST_SAMPLES = 1000
 """No conductor costs as much; a k beyond it is a mistake."""
 
 
-def _manifest(unit: str, what: str) -> Manifest:
-    return Manifest(
+def _manifest(unit: str, what: str) -> SystemCard:
+    return SystemCard(
         name=f"compute-matched-{unit}",
         solver="baselines/compute_matched",
         summary=f"The best single worker, sampled until a query takes as many {what}.",

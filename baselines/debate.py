@@ -11,11 +11,11 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.self_consistency import vote
 from baselines.single import at_least_one, known
+from harness.execute import Session
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
 OTHERS = "Other agents were asked the same question. Their latest answers:"
@@ -28,7 +28,7 @@ AGAIN = (
 AGENTS, ROUNDS = 3, 2
 """The authors' setting in most of their tables."""
 
-DEBATE = Manifest(
+DEBATE = SystemCard(
     name="debate",
     solver="baselines/debate",
     summary="Three copies of one worker answer twice, the second time after reading each other.",

@@ -16,10 +16,10 @@ from inspect_ai.solver import Solver, solver
 from baselines.draws import draws
 from baselines.single import known
 from harness.errors import UserError
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import REPLIES, Sampling, Step, Workflow
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
@@ -65,7 +65,7 @@ def _listed(named: str | Sequence[str] | None) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named or ())
 
 
-MOA_LITE = Manifest(
+MOA_LITE = SystemCard(
     name="moa-lite",
     solver="baselines/moa_lite",
     summary="Every worker answers; an aggregator synthesises their replies.",

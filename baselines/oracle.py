@@ -17,18 +17,18 @@ from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
 from baselines.plan_set import FINISH, GATHER, USE
+from harness.context import PLACE
 from harness.errors import UserError
 from harness.execute import execute
 from harness.extract import normalised
-from harness.place import PLACE
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question, Reply
-from harness.replicate import request_digest
-from harness.solver import as_solver
-from harness.system import Manifest, System, planned
+from harness.request import request_digest
+from harness.system import System, SystemCard, planned
 from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow, check
 
-ORACLE = Manifest(
+ORACLE = SystemCard(
     name="oracle",
     solver="baselines/oracle",
     summary="For each question the plan with the highest expected accuracy, found with its target.",

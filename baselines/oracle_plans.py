@@ -12,7 +12,7 @@ import anyio
 from baselines.oracle import Choice, GradeText, expected, read_plans, realised, write_plans
 from baselines.plan_set import enumerate_plans, singles
 from harness.pool import Pool, pool_models
-from harness.pool_file import PoolSpec
+from harness.pool_config import PoolSpec
 from harness.records import Question
 
 

@@ -13,10 +13,10 @@ from inspect_ai.solver import Solver, solver
 from baselines.draws import draws
 from baselines.single import alone
 from harness.errors import UserError
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import MAX_STEPS, Step, Workflow
 
 SUBTASKS = (
@@ -29,7 +29,7 @@ SUBTASKS = (
 )
 """Neutral on purpose: they name no field and no worker. Empty is the question alone."""
 
-RANDOM_WORKER = Manifest(
+RANDOM_WORKER = SystemCard(
     name="random-worker",
     solver="baselines/random_worker",
     summary="A worker drawn uniformly for each question answers alone.",
@@ -39,7 +39,7 @@ RANDOM_WORKER = Manifest(
     expected=exactly(lambda n, args: 1),
     recorded=True,
 )
-RANDOM_WORKFLOW = Manifest(
+RANDOM_WORKFLOW = SystemCard(
     name="random-workflow",
     solver="baselines/random_workflow",
     summary="A workflow of 1 to 5 steps drawn at random for each question.",

@@ -14,15 +14,15 @@ from inspect_ai.solver import Solver, solver
 from baselines.single import at_least_one, known
 from harness.execute import execute
 from harness.extract import normalised
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Sampling, Step, Workflow
 
 SAMPLES = 5
 
-SELF_CONSISTENCY = Manifest(
+SELF_CONSISTENCY = SystemCard(
     name="self-consistency",
     solver="baselines/self_consistency",
     summary="One worker answers k times; the most frequent answer wins.",

@@ -8,16 +8,16 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, OWN_LIMIT, layered
 from baselines.single import at_least_one, known
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly, planned
+from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import Workflow
 
 SAMPLES = 6
 """As many as Mixture-of-Agents had proposers in the authors' comparison."""
 
-SELF_MOA = Manifest(
+SELF_MOA = SystemCard(
     name="self-moa",
     solver="baselines/self_moa",
     summary="One worker answers k times, then synthesises its own replies.",

@@ -22,14 +22,22 @@ from baselines.routing.embedders import TfIdf
 from baselines.routing.threads import one_thread
 from baselines.templates import Expected, Ints, Seen, Templates, expected, templates
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Round, Tried
-from harness.learning.learned import Arrays, Learned, LearntFrom, read_learned, refuse_other_workers
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import (
+    Arrays,
+    Artifact,
+    ArtifactSource,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+    refuse_other_workers,
+)
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
-from harness.rewards.exams import question_digest
-from harness.solver import as_solver
-from harness.system import Manifest, System, planned
+from harness.rewards.splits import question_digest
+from harness.system import System, SystemCard, planned
 from harness.workflow import Workflow
 
 NAME = "template-router"
@@ -72,7 +80,7 @@ def kinds(texts: tuple[str, ...], seed: int) -> Kinds:
     return Kinds(reading, np.asarray(found.cluster_centers_, dtype=np.float64))
 
 
-def _kinds_in(given: Curriculum) -> Kinds:
+def _kinds_in(given: TrainingBudget) -> Kinds:
     return kinds(tuple(one.text for one in given.questions), given.seed)
 
 
@@ -80,7 +88,9 @@ def _kinds_in(given: Curriculum) -> Kinds:
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
-    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
         """Return a round of tries that fits its share of the budget; None when all is spent."""
         if not given.publishable:
             raise UserError(
@@ -111,7 +121,7 @@ class TemplateExplorer:
             return None
         return Round("baselines/try_templates", {"tries": tries}, len(tries), epochs, first)
 
-    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
@@ -119,7 +129,7 @@ class TemplateExplorer:
         seen = _seen(known, told, given, done)
         score = expected(known, seen, len(told.centres)).score
         worth = score - COST_OF_A_CALL * known.calls[:, None]
-        about = LearntFrom(
+        about = ArtifactSource(
             system=NAME,
             rows_sha256=_rows_sha256(done),
             suites=given.suites,
@@ -135,10 +145,12 @@ class TemplateExplorer:
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
         arrays = {f"reading/{name}": values for name, values in told.reading.items()}
-        return Learned(about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score})
+        return Artifact(
+            about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score}
+        )
 
 
-def _questions(tries: Sequence[Tried]) -> int:
+def _questions(tries: Sequence[TrialResult]) -> int:
     return len({one.question for one in tries})
 
 
@@ -164,7 +176,7 @@ def _draw(
 
 
 def _seen(
-    known: Templates, told: Kinds, given: Curriculum, done: Sequence[Sequence[Tried]]
+    known: Templates, told: Kinds, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
 ) -> Seen:
     """Return the graded tries as arrays."""
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
@@ -188,17 +200,17 @@ def _seen(
     )
 
 
-def _rows_sha256(done: Sequence[Sequence[Tried]]) -> str:
+def _rows_sha256(done: Sequence[Sequence[TrialResult]]) -> str:
     """Return the digest of all tries: question, epoch, plan, score and calls."""
     rows = [(at, *_row(one)) for at, tries in enumerate(done) for one in tries]
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
-def _row(tried: Tried) -> tuple[object, ...]:
+def _row(tried: TrialResult) -> tuple[object, ...]:
     return tried.question, tried.epoch, tried.plan, tried.value, tried.calls
 
 
-TEMPLATE_ROUTER = Manifest(
+TEMPLATE_ROUTER = SystemCard(
     name=NAME,
     solver="baselines/template_router",
     summary="A classifier sends each question to one of enumerated workflows.",
@@ -219,7 +231,7 @@ TEMPLATE_ROUTER = Manifest(
 )
 
 
-def template_system(learned: Learned) -> System:
+def template_system(learned: Artifact) -> System:
     """Return the system that runs the template of a question's cluster."""
     reading = {
         name.removeprefix("reading/"): values
@@ -243,7 +255,7 @@ def template_router(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
     """Run the workflow that suits a question's kind, as learnt by `podium run`."""
-    return as_solver(template_system(read_learned(learned, NAME, sha256)), pool)
+    return as_solver(template_system(read_artifact(learned, NAME, sha256)), pool)
 
 
 def trying_system(tries: Mapping[str, Sequence[int]]) -> System:

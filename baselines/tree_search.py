@@ -21,12 +21,12 @@ from baselines.by_tests import best_of, public_results
 from baselines.draws import draws
 from baselines.extras import needed
 from baselines.single import at_least_one
+from harness.execute import Session
 from harness.extract import normalised
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Grade, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ UNREADABLE = "No answer could be read from it."
 FIRST = 0.5
 """The score of a readable answer that stands alone: nobody has agreed or disagreed with it."""
 
-AB_MCTS = Manifest(
+AB_MCTS = SystemCard(
     name="ab-mcts",
     solver="baselines/ab_mcts",
     summary="A tree search goes wider or deeper, with whom it has learnt to; the best reply wins.",

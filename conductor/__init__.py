@@ -12,9 +12,9 @@ Reading order: `form.py` (how a conductor is asked and read), `prompt.py` (what 
 from collections.abc import Mapping
 
 from conductor import prompted, seated
-from harness.system import Manifest
+from harness.system import SystemCard
 
-SYSTEMS: Mapping[str, Manifest] = {
+SYSTEMS: Mapping[str, SystemCard] = {
     manifest.name: manifest
     for manifest in (
         *seated.manifests(),

@@ -7,12 +7,11 @@ out (plan_reward.py), where replies are kept (harness/reply_cache.py).
 from dataclasses import dataclass, field
 
 from conductor.pacing import Pace
-from harness.ledger.request import Request
 from harness.pool import Pool
-from harness.pool_file import PoolSpec
+from harness.pool_config import PoolSpec
 from harness.records import Reply
-from harness.replicate import Replicate, request_digest
 from harness.reply_cache import PaidReplies, key_of
+from harness.request import Request, SampleIndex, request_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class AskedPool(Pool):
     cached: int = 0
     """Replies that were not asked for: they had been paid for."""
 
-    async def _reply(self, request: Request, number: Replicate) -> Reply:
+    async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         asking = self.asking
         assert asking is not None, "Planned gives every pool its own"
 
@@ -62,7 +61,7 @@ class AskedPool(Pool):
         return reply
 
 
-def _key(asking: Asking, request: Request, number: Replicate) -> bytes:
+def _key(asking: Asking, request: Request, number: SampleIndex) -> bytes:
     prescribed = request.config.model_dump_json(exclude_none=True)
     said = request_digest(request.messages)
     who = asking.identities.get(request.role, request.role)

@@ -16,7 +16,7 @@ from conductor.prompt import retry_request
 from conductor.reading import Reading, examine
 from conductor.recursion import kept
 from harness.errors import UserError, WorkerError
-from harness.ledger.plans import PLANNING
+from harness.ledger.answers import PLANNING
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Reply
 from harness.workflow import Malformed, Sampling

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from conductor.form import Form
 from harness.errors import UserError
-from harness.file_limits import SETTINGS, read_limited
+from harness.files import SETTINGS, read_limited
 from harness.records import Question
-from harness.rewards.exams import Bare, asked_digest, whole_text
+from harness.rewards.splits import BareText, asked_digest, whole_text
 
 FILE = "podium.json"
 MANIFEST = "manifest.json"
@@ -198,13 +198,13 @@ def cards_digest(cards: Sequence[str]) -> str:
     return hashlib.sha256("\n\x00\n".join(cards).encode()).hexdigest()
 
 
-def taught_digests(questions: Iterable[Question], bare: Bare = whole_text) -> tuple[str, ...]:
+def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
     """Return what `About.taught` holds of questions: what each is known by in any suite."""
     return tuple(sorted({kept_digest(asked_digest(one, bare)) for one in questions}))
 
 
 def kept_digest(digest: str) -> str:
-    """Return the part of a question's digest (harness/rewards/exams.py) that is kept."""
+    """Return the part of a question's digest (harness/rewards/splits.py) that is kept."""
     return digest[:DIGEST]
 
 

@@ -3,15 +3,14 @@
 Gated by success as in xRouter (arXiv 2510.08439): a right answer loses up to `weight` of its value
 the more it cost, a wrong one loses nothing, so that saving never pays more than being right. In
 logs, model cards and manifests it is called `cost-aware (ours)`. Not here: the recursion discount's
-reason (conductor/training_reward.py) and plain values (harness/rewards/values.py).
+reason (conductor/training_reward.py) and plain values (harness/rewards/outcome.py).
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import UserError
-from harness.rewards.items import Status
-from harness.rewards.values import NONE, PAPER, Effort, Values, Valuing
+from harness.rewards.outcome import NO_EFFORT, PAPER, Effort, OutcomeValues, RewardRule, Status
 
 NAME = "cost-aware (ours)"
 
@@ -36,7 +35,7 @@ class CostAware:
     by: By = "usd"
     """Would-be dollars, which cached replies have too, or worker calls."""
     margin: float = 0.05
-    base: Values = PAPER
+    base: OutcomeValues = PAPER
 
     def __post_init__(self) -> None:
         most = 1 - self.base.wrong - self.margin
@@ -48,7 +47,7 @@ class CostAware:
         if not self.scale > 0:
             raise UserError(f"A cost scale is more than 0, not {self.scale:g}.")
 
-    def of(self, status: Status, grade: float, effort: Effort = NONE) -> float | None:
+    def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
         """Return the reward; None for a graded answer whose cost is unknown, right or wrong.
 
         >>> from decimal import Decimal
@@ -73,7 +72,7 @@ class Discounted:
     only with `scale_rewards` of `batch` or `none`.
     """
 
-    base: Valuing
+    base: RewardRule
     discount: float = DISCOUNT
 
     def __post_init__(self) -> None:
@@ -82,7 +81,7 @@ class Discounted:
                 f"A recursion discount is above 0 and at most 1, not {self.discount:g}."
             )
 
-    def of(self, status: Status, grade: float, effort: Effort = NONE) -> float | None:
+    def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
         """Return the base's reward, discounted in a first round."""
         value = self.base.of(status, grade, effort)
         return value if value is None or effort.again else self.discount * value

@@ -1,6 +1,6 @@
 """How fast workers are asked in training: so many calls at once, so many a minute each.
 
-Not here: dollars (harness/spend.py) and which calls are not made at all (harness/reply_cache.py).
+Not here: dollars (harness/budget.py) and which calls are not made at all (harness/reply_cache.py).
 """
 
 import time

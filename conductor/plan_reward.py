@@ -1,8 +1,8 @@
 """Completions that are workflows, carried out for a reward: the reply is what the suite grades.
 
-`planned` makes an `Answerer` for `harness.rewards.core.Reward`: a completion is read by the form of
+`planned` makes an `Answerer` for `harness.rewards.reward.Reward`: a completion is read by the form of
 its conductor, run on a pool as an evaluation runs it, and its last reply is the answer. Whose doing
-a failure is, is told apart here; what it is worth is said in harness/rewards/values.py. The pool
+a failure is, is told apart here; what it is worth is said in harness/rewards/outcome.py. The pool
 never sees a target. Not here: pace and replies that are paid already (asked_pool.py).
 """
 
@@ -22,21 +22,20 @@ from conductor.pacing import Pace, Rates
 from conductor.prompt import request
 from conductor.reading import read
 from conductor.recursion import Keep, join, read_again
+from harness.budget import Spend
 from harness.errors import SpendLimit, UserError, WorkerError
 from harness.execute import Begun, Budget, execute_more
-from harness.ledger.asking import TaskJournal, recording
+from harness.ledger.hooks import own_transcript
 from harness.ledger.journal import Head, SampleRef
-from harness.ledger.observed import own_transcript
-from harness.ledger.spending import Standing, standing
+from harness.ledger.recorder import TaskJournal, recording
+from harness.ledger.totals import SpentSoFar, spent_so_far
 from harness.pool import pool_models
-from harness.pool_file import PoolSpec
-from harness.preflight import refuse_too_little
+from harness.pool_config import PoolSpec
 from harness.prices import Book
 from harness.records import Answer, Question, Reply, Usage
 from harness.reply_cache import PaidReplies
-from harness.rewards.answering import Answered
-from harness.rewards.items import RewardItem, Status, Work
-from harness.spend import Spend
+from harness.rewards.outcome import PlanTrace, RewardItem, Rollout, Status
+from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
 
@@ -93,7 +92,7 @@ class Planned:
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
         limited = settings.max_usd is not None and folder is not None
-        before = standing(folder, book) if limited and folder else Standing()
+        before = spent_so_far(folder, book) if limited and folder else SpentSoFar()
         if settings.max_usd is not None:
             refuse_too_little(spec, book, settings.max_usd / settings.processes, settings.processes)
         self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
@@ -145,7 +144,7 @@ class Planned:
         if item.first and item.first not in self.firsts:
             raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
 
-    async def __call__(self, item: RewardItem, question: Question) -> Answered:
+    async def __call__(self, item: RewardItem, question: Question) -> Rollout:
         """Return the answer that the item's workflow comes to, or why there is none.
 
         Tokens and dollars are those of the replies that came, paid now or before; a call that
@@ -154,9 +153,9 @@ class Planned:
         plan = self.read(item)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
-            return Answered(None, Status.INVALID_ACTION, reason=said, again=bool(item.first))
+            return Rollout(None, Status.INVALID_ACTION, reason=said, again=bool(item.first))
         if isinstance(plan, Keep):
-            return Answered(self.firsts[item.first].answer.text, work=Work(()), again=True)
+            return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
         pool = self._pool(item)
         try:
             answer = await self._carried_out(item, plan, question, pool)
@@ -244,7 +243,7 @@ def _head(spec: PoolSpec, book: Book) -> Head:
 
 def _ended(
     item: RewardItem, plan: Workflow, pool: AskedPool, came_to: str | tuple[Status, str]
-) -> Answered:
+) -> Rollout:
     """Return the answer that a workflow came to, or why there is none, with what was paid."""
     text, (status, reason) = (
         (came_to, (Status.SCORED, ""))
@@ -254,9 +253,9 @@ def _ended(
             came_to,
         )
     )
-    work = Work(tuple(step.worker for step in plan.steps), plan.as_json(), pool.cached)
+    work = PlanTrace(tuple(step.worker for step in plan.steps), plan.as_json(), pool.cached)
     replies = pool.replies
-    return Answered(
+    return Rollout(
         text, status, _usage(replies), _usd(replies), len(replies), reason, work, bool(item.first)
     )
 

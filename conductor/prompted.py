@@ -16,13 +16,13 @@ from conductor.policy import conductor_system
 from conductor.prompt import prompts
 from conductor.recursion import ACCESS, ACCESS_OFF, AGAIN, Rounds
 from harness.errors import UserError
-from harness.solver import as_solver
-from harness.system import Manifest
+from harness.inspect_adapters import as_solver
+from harness.system import SystemCard
 from harness.workflow import MAX_STEPS
 
 Reply = Literal["lists", "json"]
 
-CONDUCTOR_PROMPTED = Manifest(
+CONDUCTOR_PROMPTED = SystemCard(
     name="conductor-prompted",
     solver="conductor/conductor_prompted",
     summary="A prompted model writes a workflow for each question; the workers carry it out.",
@@ -39,7 +39,7 @@ CONDUCTOR_PROMPTED = Manifest(
     ),
 )
 
-CONDUCTOR_BEST_SINGLE = Manifest(
+CONDUCTOR_BEST_SINGLE = SystemCard(
     name="conductor-best-single",
     solver="conductor/conductor_best_single",
     summary="The conductor's plan, with every step sent to the best single worker.",
@@ -59,7 +59,7 @@ CONDUCTOR_BEST_SINGLE = Manifest(
 FURTHER = 1
 """Rounds after the first, as in the paper's training."""
 
-CONDUCTOR_RECURSIVE = Manifest(
+CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
     solver="conductor/conductor_recursive",
     summary="The conductor sees what its plan came to, and keeps the answer or plans once more.",

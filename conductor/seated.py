@@ -32,14 +32,13 @@ from conductor.policy import conductor_system
 from conductor.prompt import prompts
 from conductor.recursion import Rounds
 from conductor.study import read_study
-from harness.errors import UserError
-from harness.plural import counted
+from harness.errors import TaskRefusal, UserError
+from harness.inspect_adapters import as_solver, named_pool
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec, read_pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question
-from harness.refusal import Refusal
-from harness.solver import as_solver, named_pool
-from harness.system import Manifest, System
+from harness.system import System, SystemCard
+from harness.text import pluralise
 
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"
@@ -125,21 +124,21 @@ def conductor_served(
 
 def _refuse_another(checkpoint: str, sha256: str) -> None:
     if sha256 and identity(folder_of(checkpoint)) != sha256:
-        raise Refusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+        raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
 
 
 def _refuse_misplaced(about: About, pool: str | None) -> None:
     """Raise Refusal for a pool that a checkpoint was not trained for; plain Inspect asks here."""
     spec = named_pool(pool)
     if spec and (why := _misplaced(about, spec)):
-        raise Refusal(f"This checkpoint {why}")
+        raise TaskRefusal(f"This checkpoint {why}")
 
 
 def _misplaced(about: About, spec: PoolSpec) -> str | None:
     """Return why a checkpoint cannot conduct a pool, without its name; None when it can."""
     if about.conducted(spec.names, [worker.card for worker in spec.workers]):
         return None
-    return OTHERS.format(about.pool, counted(len(about.workers), "worker"), f"pool {spec.name!r}")
+    return OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), f"pool {spec.name!r}")
 
 
 def trained_system(
@@ -161,7 +160,7 @@ def trained_system(
         if question.id in studied:
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
         if pool.spec is None and not about.conducted(pool.workers, ()):
-            said = OTHERS.format(about.pool, counted(len(about.workers), "worker"), "this eval")
+            said = OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), "this eval")
             raise UserError(f"This checkpoint {said}")
         return await system(question, pool)
 
@@ -259,7 +258,9 @@ def remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
     if not about.is_adaptive:
         return ()
     words = about.form.card_words
-    whole = "their cards" if words is None else f"the first {counted(words, 'word')} of their cards"
+    whole = (
+        "their cards" if words is None else f"the first {pluralise(words, 'word')} of their cards"
+    )
     found = [f"is shown workers by {whole}; it learnt on pool {about.pool!r}."]
     reading = card_reading(checkpoint, constrained=True)
     if reading is not None:
@@ -294,7 +295,7 @@ def graders(checkpoint: str) -> Mapping[str, str] | None:
     return rewarded(folder_of(checkpoint))
 
 
-SERVED = Manifest(
+SERVED = SystemCard(
     name=f"{CONDUCTOR}-served",
     solver="conductor/conductor_served",
     summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
@@ -320,7 +321,7 @@ def _named(checkpoint: str) -> str:
     return checkpoint
 
 
-def manifests() -> tuple[Manifest, ...]:
+def manifests() -> tuple[SystemCard, ...]:
     """Return a manifest per released checkpoint, the trained one first, which is always there."""
     others = (name for name in released() if name != TRAINED)
     return (
@@ -330,17 +331,17 @@ def manifests() -> tuple[Manifest, ...]:
     )
 
 
-def _manifest(name: str, checkpoint: str) -> Manifest:
+def _manifest(name: str, checkpoint: str) -> SystemCard:
     about = _released(checkpoint)
     form = about.form if about else Form(layout="compact")
     rounds = about.rounds if about else 0
     said = about.summary if about else "no checkpoint is released with this version"
-    return Manifest(
+    return SystemCard(
         name=name,
         solver="conductor/conductor",
         summary=f"A trained model writes a workflow for each question: {said}.",
         source=SOURCE,
-        calls=CALLS if not rounds else f"{CALLS}; asked again {counted(rounds, 'time')} at most",
+        calls=CALLS if not rounds else f"{CALLS}; asked again {pluralise(rounds, 'time')} at most",
         expected=lambda n, args: (0, _most_calls(args, checkpoint)),
         prompts=prompts(form),
         conductor_calls=1 + rounds,

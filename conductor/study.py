@@ -3,7 +3,7 @@
 A study trains one-step conductors on verdicts of real models (role `study`): the split is declared,
 what is judged is never handed to a trainer, and a checkpoint says so in `study.json` beside it.
 Rows carry ids only; texts are looked up in memory. Not here: what a plan is worth
-(verdict_reward.py), reading sources and splitting off what is judged (harness/cli/studying.py).
+(verdict_reward.py), reading sources and splitting off what is judged (harness/cli/train.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from conductor.form import Form
 from harness.errors import UserError
-from harness.file_limits import DOCUMENT, read_limited
-from harness.learning.matrix import Asked, Matrix
+from harness.files import DOCUMENT, read_limited
+from harness.learning.matrix import Matrix, MatrixQuestion
 from harness.records import Question
-from harness.rewards.exams import question_digest
+from harness.rewards.splits import question_digest
 
 STUDY = "study.json"
 VALIDATES = 0.2
@@ -104,7 +104,7 @@ def study_of(declared: Declared, may_teach: Matrix, public: Sequence[str] = ()) 
     return Study(declared, *parts, public=tuple(public))
 
 
-def _grouped(asked: Sequence[Asked], seed: int) -> list[list[int]]:
+def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
     """Return indices of equal questions together: by last date, or shuffled where one has none."""
     groups: dict[str, list[int]] = {}
     for at, one in enumerate(asked):

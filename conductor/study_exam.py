@@ -13,9 +13,9 @@ from pathlib import Path
 from conductor.study import Study, questions
 from harness.errors import UserError
 from harness.learning.matrix import Matrix
-from harness.pool_file import PoolSpec, WorkerSpec
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Grade, Question
-from harness.rewards.exams import Exam
+from harness.rewards.splits import SuiteSplit
 from harness.suite import NONE_PUBLISHED, Card, Split
 
 POOL = "verdicts"
@@ -62,7 +62,7 @@ class VerdictSuite:
         raise UserError(f"{self.name} has verdicts already, and grades no reply.")
 
 
-def exams_of(study: Study) -> tuple[Exam, Exam]:
+def exams_of(study: Study) -> tuple[SuiteSplit, SuiteSplit]:
     """Return what teaches, and what picks the checkpoint."""
     teaches, validates = questions(study.teaches), questions(study.validates)
     suite = VerdictSuite(
@@ -71,7 +71,7 @@ def exams_of(study: Study) -> tuple[Exam, Exam]:
         publishable=study.publishable,
         parts={"train": teaches, "validation": validates},
     )
-    return Exam(suite, teaches), Exam(suite, validates)
+    return SuiteSplit(suite, teaches), SuiteSplit(suite, validates)
 
 
 def pool_of(matrix: Matrix) -> PoolSpec:

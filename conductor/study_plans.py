@@ -1,6 +1,6 @@
 """Whom a trained conductor asks on questions of a study that it has not seen: one plan each.
 
-Not here: what the choices are worth (harness/cli/studying.py, reports/routes.py).
+Not here: what the choices are worth (harness/cli/train.py, reports/routes.py).
 """
 
 from collections.abc import Callable, Sequence

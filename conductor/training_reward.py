@@ -19,11 +19,11 @@ from conductor.pacing import Rates
 from conductor.plan_reward import Planned, PlanSettings, planned
 from harness.errors import UserError
 from harness.execute import Budget
-from harness.pool_file import PoolSpec
+from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.rewards.core import Reward, RewardSettings, Sat
-from harness.rewards.for_trl import TrlReward
-from harness.rewards.values import PAPER, PLAIN, Valuing
+from harness.rewards.outcome import PAPER, PLAIN, RewardRule
+from harness.rewards.reward import AskedSplit, Reward, RewardSettings
+from harness.rewards.trainers import TrlReward
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class TrainingReward:
 
 
 def training_reward(
-    config: RewardConfig, conducted: Conducted, exams: Mapping[str, Sat], place: Place
+    config: RewardConfig, conducted: Conducted, exams: Mapping[str, AskedSplit], place: Place
 ) -> TrainingReward:
     """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
     values = values_of(config)
@@ -103,16 +103,16 @@ def training_reward(
     return TrainingReward(reward, answerer, TrlReward(reward, names=names, again=again))
 
 
-def values_of(config: RewardConfig) -> Valuing:
+def values_of(config: RewardConfig) -> RewardRule:
     """Return what outcomes are worth; UserError for a cost term that would outweigh being right."""
-    worth: Valuing = PLAIN if config.name == "plain" else PAPER
+    worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
     return Discounted(worth, config.discount) if config.recursive else worth
 
 
 def plan_settings(
-    config: RewardConfig, conducted: Conducted, exams: Mapping[str, Sat], place: Place
+    config: RewardConfig, conducted: Conducted, exams: Mapping[str, AskedSplit], place: Place
 ) -> PlanSettings:
     """Return how plans are carried out."""
     return PlanSettings(
@@ -128,7 +128,7 @@ def plan_settings(
     )
 
 
-def _settings(config: RewardConfig, form: Form, values: Valuing) -> RewardSettings:
+def _settings(config: RewardConfig, form: Form, values: RewardRule) -> RewardSettings:
     """Return how the reward works; the answerer watches dollars: it knows what is cached."""
     waits = config.rates.slowest_s(config.concurrency * form.max_steps)
     return RewardSettings(

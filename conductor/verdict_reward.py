@@ -15,9 +15,8 @@ from conductor.reading import read
 from harness.errors import UserError
 from harness.learning.matrix import Matrix
 from harness.records import Usage
-from harness.rewards.core import PAPER, Values
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.tally import Counts, Tally
+from harness.rewards.outcome import RewardCounter, RewardCounts, RewardItem, RewardOutcome, Status
+from harness.rewards.reward import PAPER, OutcomeValues
 from harness.workflow import Malformed
 
 ONE_STEP = Form(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
@@ -57,8 +56,10 @@ class VerdictReward:
 
     verdicts: Recorded
     form: Form = ONE_STEP
-    values: Values = PAPER
-    tally: Tally = field(default_factory=lambda: Tally(max_masked=0.3, masked_after=32))
+    values: OutcomeValues = PAPER
+    tally: RewardCounter = field(
+        default_factory=lambda: RewardCounter(max_masked=0.3, masked_after=32)
+    )
 
     def __post_init__(self) -> None:
         if self.form.max_steps != 1:
@@ -68,7 +69,7 @@ class VerdictReward:
             )
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RewardCounts:
         """What has been rewarded so far."""
         return self.tally.counts()
 

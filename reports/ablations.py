@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from harness.ledger import Attempt
-from harness.ledger.raw_log import open_log
+from harness.ledger import QuestionResult
+from harness.ledger.logs import open_log
+from harness.ledger.totals import SystemRun, load_runs
 from harness.records import CONDUCTOR
-from harness.sittings import Sitting, read_sittings
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import Difference, accuracy, accuracy_interval, difference, holm_adjusted
 from reports.plot import read_run
@@ -66,9 +66,9 @@ class AblationRuns:
     """What its plans say: columns of `WORDS`."""
 
     @cached_property
-    def sittings(self) -> tuple[Sitting, ...]:
+    def sittings(self) -> tuple[SystemRun, ...]:
         """Return its evaluations, read once."""
-        return tuple(one for path in self.logs for one in read_sittings([path])[0])
+        return tuple(one for path in self.logs for one in load_runs([path])[0])
 
 
 WORDS = ("subtasks", "distinct", "new", "foreign", "share_new", "leaked", "accuracy_unleaked")
@@ -140,7 +140,7 @@ def _compared(
     rows: list[AblationRow],
     suite: str,
     reference: str,
-    found: Mapping[str, Mapping[str, list[Attempt]]],
+    found: Mapping[str, Mapping[str, list[QuestionResult]]],
 ) -> list[AblationRow]:
     """Return the rows with the differences of one suite's to the reference."""
     base = _grades(found[reference].get(suite, []))
@@ -159,9 +159,9 @@ def _against(row: AblationRow, found: Difference | None) -> AblationRow:
     )
 
 
-def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[Attempt]]:
+def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[QuestionResult]]:
     """Return the attempts that count, by suite and together, over all seeds."""
-    found: dict[str, list[Attempt]] = {ALL: []}
+    found: dict[str, list[QuestionResult]] = {ALL: []}
     for sitting in variant.sittings:
         picked = _picked(sitting, variant)
         kept = [one for one in sitting.attempts if one.question not in picked]
@@ -170,7 +170,7 @@ def _attempts_by_suite(variant: AblationRuns) -> dict[str, list[Attempt]]:
     return found if found[ALL] else {}
 
 
-def _picked(sitting: Sitting, variant: AblationRuns) -> set[str]:
+def _picked(sitting: SystemRun, variant: AblationRuns) -> set[str]:
     """Return the questions that picked the checkpoint: the split's first ones."""
     manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
     most = int(manifest["data"][sitting.facts.suite]["validation_questions"])
@@ -179,14 +179,16 @@ def _picked(sitting: Sitting, variant: AblationRuns) -> set[str]:
     return {str(one) for one in ids[:most]}
 
 
-def _rows(variant: AblationRuns, found: Mapping[str, Sequence[Attempt]]) -> list[AblationRow]:
+def _rows(
+    variant: AblationRuns, found: Mapping[str, Sequence[QuestionResult]]
+) -> list[AblationRow]:
     if not found:
         why = variant.not_run or "not trained and evaluated yet"
         return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=why)]
     return [_row(variant, suite, attempts) for suite, attempts in found.items()]
 
 
-def _row(variant: AblationRuns, suite: str, attempts: Sequence[Attempt]) -> AblationRow:
+def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) -> AblationRow:
     grades = _grades(attempts)
     bounds = accuracy_interval(grades)
     graded = [one for one in attempts if one.graded]
@@ -209,7 +211,7 @@ def _row(variant: AblationRuns, suite: str, attempts: Sequence[Attempt]) -> Abla
     return replace(row, **_training(variant), **variant.words) if suite == ALL else row
 
 
-def _grades(attempts: Sequence[Attempt]) -> Grades:
+def _grades(attempts: Sequence[QuestionResult]) -> Grades:
     found: Grades = {}
     for one in attempts:
         if one.value is not None:
@@ -222,7 +224,7 @@ def _mean(values: Sequence[Any]) -> float | None:
     return None if None in values or not values else fmean(float(one) for one in values)
 
 
-def _shares(sittings: Sequence[Sitting]) -> str:
+def _shares(sittings: Sequence[SystemRun]) -> str:
     calls: dict[str, int] = {}
     for sitting in sittings:
         for kind, tally in sitting.spend.items():

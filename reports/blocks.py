@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from harness.boxes import BoxFacts
+from harness.boxes import BoxRecord
 from harness.errors import UserError
-from harness.sittings import Sitting
+from harness.ledger.totals import SystemRun
 from harness.suite import OFFICIAL, Prompt
 from reports.intervals import Values
 from reports.row import TableRow, block_of
@@ -27,7 +27,7 @@ Group = tuple[str, str, str, str, str, str, str]
 """Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
 
 
-def graded_values(sitting: Sitting) -> Values:
+def graded_values(sitting: SystemRun) -> Values:
     """Return question -> grades of its graded epochs."""
     values: dict[str, list[float]] = {}
     for attempt in sitting.attempts:
@@ -36,7 +36,7 @@ def graded_values(sitting: Sitting) -> Values:
     return values
 
 
-def reference_of(sittings: Sequence[Sitting], vs: str | None = None) -> Sitting | None:
+def reference_of(sittings: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
     """Return what the others are compared with; None when no single worker was graded.
 
     It is the system named `vs` where one is, graded or not. Else it is `best-single` as chosen on
@@ -56,29 +56,29 @@ def rule_of(reference: str) -> str:
     return CHOSEN_RULE if reference == BEST_SINGLE else FIRST_RULE
 
 
-def _may_be_reference(sitting: Sitting) -> bool:
+def _may_be_reference(sitting: SystemRun) -> bool:
     facts = sitting.facts
     named = facts.system == BEST_SINGLE or facts.system in _singles(sitting)
     allowed = facts.reference_allowed and not facts.uses_targets
     return named and allowed and bool(graded_values(sitting))
 
 
-def _singles(sitting: Sitting) -> list[str]:
+def _singles(sitting: SystemRun) -> list[str]:
     """Return the names of the single-worker systems, in the pool's order."""
     return [f"{SINGLE}{name}" for name in sitting.facts.workers]
 
 
-def _rank(sitting: Sitting) -> tuple[int, str, str]:
+def _rank(sitting: SystemRun) -> tuple[int, str, str]:
     """Return where a sitting stands in the queue for the reference."""
     queue = [BEST_SINGLE, *_singles(sitting)]
     return (queue.index(sitting.facts.system), *_age(sitting))
 
 
-def _age(sitting: Sitting) -> tuple[str, str]:
+def _age(sitting: SystemRun) -> tuple[str, str]:
     return (json.dumps(sitting.facts.args, sort_keys=True), sitting.logs[-1])
 
 
-def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
+def refuse_mixed_versions(sittings: Sequence[SystemRun]) -> None:
     """Raise UserError when an exam is there in two versions: its rows are no comparison."""
     ways = {"suite_version": ", or give the older one to podium regrade --all", "data_revision": ""}
     for what, way in ways.items():
@@ -94,7 +94,7 @@ def refuse_mixed_versions(sittings: Sequence[Sitting]) -> None:
                 )
 
 
-def group_of(sitting: Sitting) -> Group:
+def group_of(sitting: SystemRun) -> Group:
     """Return what rows must share to be compared: dollars at two price books are two currencies."""
     facts = sitting.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
@@ -130,7 +130,7 @@ DEFAULT_OPTIONS = ReportOptions()
 NAMED_RULE = "named by --vs"
 
 
-def refuse_unknown(vs: str | None, exams: Sequence[Sitting]) -> None:
+def refuse_unknown(vs: str | None, exams: Sequence[SystemRun]) -> None:
     """Raise UserError for a reference that is not there, or alone."""
     if vs is None:
         return
@@ -141,9 +141,9 @@ def refuse_unknown(vs: str | None, exams: Sequence[Sitting]) -> None:
         raise UserError(f"{vs} is the one system only: there is nothing to compare.")
 
 
-def refuse_mixed_epochs(exams: Sequence[Sitting]) -> None:
+def refuse_mixed_epochs(exams: Sequence[SystemRun]) -> None:
     """Raise UserError when rows to be compared were asked a different number of times."""
-    groups: dict[Group, list[Sitting]] = {}
+    groups: dict[Group, list[SystemRun]] = {}
     for sitting in exams:
         groups.setdefault(group_of(sitting), []).append(sitting)
     for group in groups.values():
@@ -158,7 +158,7 @@ def refuse_mixed_epochs(exams: Sequence[Sitting]) -> None:
             )
 
 
-def _each(group: Sequence[Sitting]) -> str:
+def _each(group: Sequence[SystemRun]) -> str:
     said = sorted(f"{sitting.facts.system} {sitting.epochs}" for sitting in group)
     return ", ".join(said[:10]) + (", ..." if len(said) > 10 else "")
 
@@ -167,7 +167,7 @@ def _first(epochs: int) -> str:
     return "epoch" if epochs == 1 else f"{epochs} epochs"
 
 
-def first_epochs(sitting: Sitting, wanted: int | None) -> Sitting:
+def first_epochs(sitting: SystemRun, wanted: int | None) -> SystemRun:
     """Return a sitting as if each question had been asked `wanted` times; UserError for too many.
 
     What was paid and all other sums of calls stay those of every epoch.
@@ -200,7 +200,7 @@ def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
     )
 
 
-def refuse_too_many_tries(maj: int | None, exams: Sequence[Sitting]) -> None:
+def refuse_too_many_tries(maj: int | None, exams: Sequence[SystemRun]) -> None:
     """Raise UserError when no system was asked often enough for a majority of `maj` tries."""
     if maj is None:
         return
@@ -278,7 +278,7 @@ def box_of(row: TableRow) -> str:
         return ""
     if row.box_python is None:  # a log from before boxes told what they are
         return row.box
-    facts = BoxFacts(python=row.box_python, image=row.box_image, image_id=row.box_image_id)
+    facts = BoxRecord(python=row.box_python, image=row.box_image, image_id=row.box_image_id)
     return f"{row.box} ({facts.short})"
 
 

@@ -8,14 +8,13 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-from harness.ledger.tally import in_table, total
-from harness.logs import RunFacts
-from harness.plural import from_to
+from harness.ledger.questions import in_table, total
+from harness.ledger.runs import RunFacts
+from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.prices import Book, book_from_json
-from harness.prices.pricing import gpu_cost
+from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
-from harness.sittings import Sitting
-from harness.totals import SystemTotals, system_totals
+from harness.text import format_range
 from reports.blocks import (
     DEFAULT_OPTIONS,
     NAMED_RULE,
@@ -58,19 +57,19 @@ from reports.tries import (
 __all__ = ["COLUMNS", "TableRow", "block_of", "build_rows", "pair_rows"]
 
 
-Pair = tuple[TableRow, Sitting]
+Pair = tuple[TableRow, SystemRun]
 """A row and what it is made from."""
 
 
 def build_rows(
-    sittings: Sequence[Sitting], wanted: ReportOptions = DEFAULT_OPTIONS
+    sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
 ) -> tuple[TableRow, ...]:
     """Return the rows of a report, sorted as tables show them; raises as `pair_rows` does."""
     return tuple(row for block in pair_rows(sittings, wanted) for row, _ in block)
 
 
 def pair_rows(
-    sittings: Sequence[Sitting], wanted: ReportOptions = DEFAULT_OPTIONS
+    sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS
 ) -> tuple[tuple[Pair, ...], ...]:
     """Return the rows of a report with what each is made from, block by block.
 
@@ -83,14 +82,14 @@ def pair_rows(
     refuse_too_many_tries(wanted.maj, exams)
     kept = [first_epochs(sitting, wanted.epochs) for sitting in exams]
     refuse_mixed_epochs(kept)
-    groups: dict[Group, list[tuple[Sitting, int]]] = {}
+    groups: dict[Group, list[tuple[SystemRun, int]]] = {}
     for sitting, whole in zip(kept, exams, strict=True):
         groups.setdefault(group_of(sitting), []).append((sitting, whole.epochs))
     blocks = [_block(group, wanted) for group in groups.values()]
     return tuple(sorted(blocks, key=lambda block: _order(block[0][0])))
 
 
-def _block(group: Sequence[tuple[Sitting, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
+def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> tuple[Pair, ...]:
     """Return the rows of one block, sorted; beside each sitting stand its epochs in all."""
     sittings = [sitting for sitting, _ in group]
     rows = [without_whole_sums(row, epochs) for row, (_, epochs) in zip(
@@ -98,7 +97,7 @@ def _block(group: Sequence[tuple[Sitting, int]], wanted: ReportOptions) -> tuple
     return tuple(sorted(zip(rows, sittings, strict=True), key=lambda pair: _order(pair[0])))
 
 
-def _compared(group: Sequence[Sitting], wanted: ReportOptions) -> list[TableRow]:
+def _compared(group: Sequence[SystemRun], wanted: ReportOptions) -> list[TableRow]:
     reference = reference_of(group, wanted.vs)
     place = next((at for at, sitting in enumerate(group) if sitting is reference), None)
     columns = block_columns(block_arrays(group), place)
@@ -147,7 +146,7 @@ def with_difference(
     )
 
 
-def _row(sitting: Sitting) -> TableRow:
+def _row(sitting: SystemRun) -> TableRow:
     """Return the row of one system, not compared with any other yet."""
     totals = system_totals(sitting)
     values = graded_values(sitting)
@@ -209,7 +208,7 @@ def _pass_at(passed: Sequence[PassAtK], k: int) -> float | None:
     return next((one.value for one in passed if one.k == k), None)
 
 
-def _described(sitting: Sitting, totals: SystemTotals) -> TableRow:
+def _described(sitting: SystemRun, totals: SystemTotals) -> TableRow:
     """Return a row's identity and counts, its figures unknown."""
     facts = sitting.facts
     called = sorted({kind.role for kind in sitting.spend} & facts.workers.keys())
@@ -251,7 +250,7 @@ def _cutoffs(facts: RunFacts, solving: Sequence[str]) -> str:
     return "; ".join(f"{role}: {facts.workers[role].knowledge_cutoff}" for role in solving)
 
 
-def _identity(sitting: Sitting, role: str) -> dict[str, object]:
+def _identity(sitting: SystemRun, role: str) -> dict[str, object]:
     worker = sitting.facts.workers[role]
     return {"model": worker.model, **worker.settings}
 
@@ -275,7 +274,7 @@ def _json(value: Mapping[str, object]) -> str:
 # § promise is the audit's I7.
 
 
-def manifest_columns(sitting: Sitting) -> dict[str, Any]:
+def manifest_columns(sitting: SystemRun) -> dict[str, Any]:
     """Return a row's columns on its manifest, and the worker calls that were counted."""
     facts = sitting.facts
     calls = [one.totals.worker_calls for one in sitting.attempts if one.graded]
@@ -284,7 +283,7 @@ def manifest_columns(sitting: Sitting) -> dict[str, Any]:
         "source": facts.source,
         "calls_min": min(calls, default=None),
         "calls_max": max(calls, default=None),
-        "calls_expected": from_to(facts.calls_expected),
+        "calls_expected": format_range(facts.calls_expected),
         "prompt_sha256": facts.prompt_sha256,
     }
 
@@ -316,7 +315,7 @@ def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
 # § What a row says about money beside its headline: a range of what was paid, prices and
 # § hardware.
 # §
-# § The headline is the list price with nothing cached (harness/totals.py). What is unknown
+# § The headline is the list price with nothing cached (harness/ledger/totals.py). What is unknown
 # § stays
 # § unknown here: a sum that lacks a call is never shown as a smaller sum.
 
@@ -324,7 +323,7 @@ def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
 ZERO = Decimal(0)
 
 
-def money_columns(sitting: Sitting, totals: SystemTotals) -> dict[str, Any]:
+def money_columns(sitting: SystemRun, totals: SystemTotals) -> dict[str, Any]:
     """Return the columns of a row that are about money."""
     book = book_from_json(sitting.facts.prices)
     paid, begun = totals.paid, len(sitting.attempts)
@@ -346,7 +345,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
     return value / pairs if value is not None and pairs else None
 
 
-def _gpu(sitting: Sitting, book: Book) -> Decimal | None:
+def _gpu(sitting: SystemRun, book: Book) -> Decimal | None:
     """Return dollars of own hardware; None when no price says what that costs.
 
     They go by output tokens, so they can be had from sums.
@@ -363,12 +362,12 @@ def _gpu(sitting: Sitting, book: Book) -> Decimal | None:
     return found
 
 
-def _scoring(sitting: Sitting) -> Decimal | None:
+def _scoring(sitting: SystemRun) -> Decimal | None:
     """Return what graders that are models cost at list price, of all attempts."""
     return total(tally for kind, tally in sitting.spend.items() if kind.phase == "score").listed
 
 
-def _evidence(sitting: Sitting, book: Book) -> str:
+def _evidence(sitting: SystemRun, book: Book) -> str:
     """Return how each price that was used is known; our own practice workers have no market."""
     if sitting.facts.label == "rehearsal":
         return ""
@@ -380,14 +379,14 @@ def _evidence(sitting: Sitting, book: Book) -> str:
     return "; ".join(said)
 
 
-def not_auditable(sitting: Sitting) -> dict[str, str]:
+def not_auditable(sitting: SystemRun) -> dict[str, str]:
     """Return the workers that were called and whose dollars nothing tells, each with the reason."""
     called = {kind.role for kind in sitting.spend if in_table(kind)}
     found = ((role, sitting.facts.workers.get(role)) for role in sorted(called))
     return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
 
 
-def notes_on_money(sitting: Sitting, totals: SystemTotals) -> list[str]:
+def notes_on_money(sitting: SystemRun, totals: SystemTotals) -> list[str]:
     """Return footnotes: prices that are not of their book's day, hardware, graders, open ends."""
     book = book_from_json(sitting.facts.prices)
     notes = [f"not auditable: {role} ({why})" for role, why in not_auditable(sitting).items()]
@@ -437,7 +436,7 @@ ARGUMENTS = 80
 """Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
 
 
-def notes_of(sitting: Sitting, totals: SystemTotals) -> list[str]:
+def notes_of(sitting: SystemRun, totals: SystemTotals) -> list[str]:
     """Return what limits a row, a sentence each: its footnotes."""
     notes = ["uses targets"] if sitting.facts.uses_targets else []
     notes += sitting.facts.notes
@@ -483,14 +482,14 @@ def _failures(totals: SystemTotals, facts: RunFacts) -> str:
     return f"{said}, billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
 
 
-def _fallbacks(sitting: Sitting) -> list[str]:
+def _fallbacks(sitting: SystemRun) -> list[str]:
     """Return how often a system had to fall back, as it noted itself."""
     found = Counter(one.fallback for one in sitting.attempts if one.graded and one.fallback)
     whole = sum(attempt.graded for attempt in sitting.attempts)
     return [f"{count} of {whole} answers: {said}" for said, count in sorted(found.items())]
 
 
-def _on_verdicts(sitting: Sitting) -> list[str]:
+def _on_verdicts(sitting: SystemRun) -> list[str]:
     """Return where the published evaluator says otherwise, and which verdicts hang on time."""
     rules = official_agreement(sitting.attempts)
     notes = [rules.sentence] if rules and rules.differ else []

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.ledger import GROUPINGS, Attempt
-from harness.sittings import Sitting
+from harness.ledger import GROUPINGS, QuestionResult
+from harness.ledger.totals import SystemRun
 from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions, graded_values
 from reports.build import Pair, pair_rows, with_difference
 from reports.intervals import (
@@ -75,7 +75,7 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
     )
 
 
-def _vote(row: TableRow, sitting: Sitting, k: int | None) -> tuple[TableRow, Values] | None:
+def _vote(row: TableRow, sitting: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
     """Return a worker's majority of k tries: k calls of it at k times its cost."""
     found = majority(sitting, k)
     if found is None:
@@ -217,7 +217,7 @@ class Comparison:
         return [(name, parts) for name, parts in found if parts]
 
 
-def compare(sittings: Sequence[Sitting], wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
+def compare(sittings: Sequence[SystemRun], wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
     """Return rows and parts; UserError when the rows are no comparison."""
     blocks = pair_rows(sittings, wanted)
     pairs = [pair for block in blocks for pair in block]
@@ -229,7 +229,7 @@ def compare(sittings: Sequence[Sitting], wanted: ReportOptions = DEFAULT_OPTIONS
     )
 
 
-def group_scores(row: TableRow, sitting: Sitting) -> list[GroupScore]:
+def group_scores(row: TableRow, sitting: SystemRun) -> list[GroupScore]:
     """Return the parts of one row; none where questions belong to nothing and were asked once."""
     parts: list[GroupScore] = []
     for grouping in GROUPINGS:
@@ -248,7 +248,9 @@ def group_names(parts: Sequence[GroupScore]) -> list[str]:
     return sorted({part.group for part in parts}, key=_rank)
 
 
-def _group_score(row: TableRow, place: tuple[str, str], attempts: Sequence[Attempt]) -> GroupScore:
+def _group_score(
+    row: TableRow, place: tuple[str, str], attempts: Sequence[QuestionResult]
+) -> GroupScore:
     values: dict[str, list[float]] = {}
     for attempt in attempts:
         if attempt.value is not None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.sittings import Sitting
+from harness.ledger.totals import SystemRun
 from reports.costs import cost_of_pass, cost_ratio, cost_summary, pareto_probability
 from reports.stats import (
     LEVEL,
@@ -184,7 +184,7 @@ class BlockArrays:
     """Of each question; empty where there are none."""
 
 
-def block_arrays(group: Sequence[Sitting]) -> BlockArrays:
+def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
     """Return the question means of some sittings of one exam, epochs averaged first."""
     graded = [[one for one in sitting.attempts if one.graded] for sitting in group]
     topics = {one.question: one.topic for attempts in graded for one in attempts}

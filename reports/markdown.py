@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 
-from harness.escape import cell
-from harness.ledger.tally import total
-from harness.logs import RunFacts
+from harness.ledger.questions import total
+from harness.ledger.runs import RunFacts
+from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.prices import Book, book_from_json
-from harness.sittings import Sitting
-from harness.totals import SystemTotals, system_totals
+from harness.text import markdown_cell
 from reports.blocks import (
     blocks_of,
     boxes_by_row,
@@ -114,7 +113,7 @@ CHECKED = "Calls and tokens behind the tables, beside Inspect's totals in each r
 
 def markdown(
     shown: Comparison,
-    sittings: Sequence[Sitting],
+    sittings: Sequence[SystemRun],
     skipped: Sequence[str],
     checks: Sequence[str],
 ) -> str:
@@ -295,7 +294,7 @@ def _rates(run: RunFacts, book: Book, ref: str) -> str:
     return f"{price.input} / {price.output}" + (f" ({book.evidence(ref)})" if market else "")
 
 
-def _spend(sittings: Sequence[Sitting]) -> str:
+def _spend(sittings: Sequence[SystemRun]) -> str:
     """Return what was spent in all, choosing and failing and grading included."""
     header = (
         "purpose",
@@ -333,7 +332,7 @@ def _paid(totals: SystemTotals) -> str:
     return paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
 
 
-def _spend_order(sitting: Sitting) -> tuple[str, ...]:
+def _spend_order(sitting: SystemRun) -> tuple[str, ...]:
     facts = sitting.facts
     return (facts.purpose, facts.suite, facts.split, facts.label, facts.system, *sitting.logs)
 
@@ -343,4 +342,4 @@ def _plain(value: object) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(cell, cells)) + " |"
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"

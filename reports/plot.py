@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from harness.errors import UserError
-from harness.escape import visible
+from harness.text import escape_controls
 from reports.blocks import avg_at, blocks_of, book_name, exam_name, pool_name
 from reports.costs import non_dominated
 from reports.render import percent
@@ -167,7 +167,7 @@ def _fewer(panel: Panel) -> str:
 
 def drawable(text: str) -> str:
     """Return a text that is drawn as it is: a dollar sign would begin a formula."""
-    return visible(text).replace("$", r"\$")
+    return escape_controls(text).replace("$", r"\$")
 
 
 def _point(axes: Axes, row: TableRow, x: float, look: tuple[str, str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.errors import UserError
-from harness.sittings import Sitting, read_sittings
+from harness.ledger.totals import SystemRun, load_runs
 from reports.blocks import (
     group_of,
     reference_of,
@@ -103,12 +103,12 @@ def _parted(found: Variance, within: float | None) -> Variance:
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[VarianceSource]:
     """Return the variance of each system against the reference; UserError where there is none."""
-    sittings, _ = read_sittings(dirs)
+    sittings, _ = load_runs(dirs)
     exams = [one for one in sittings if one.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
     refuse_unknown(vs, exams)
     refuse_mixed_epochs(exams)
-    groups: dict[object, list[Sitting]] = {}
+    groups: dict[object, list[SystemRun]] = {}
     for sitting in exams:
         groups.setdefault(group_of(sitting), []).append(sitting)
     found = [one for group in groups.values() for one in _measured(group, vs)]
@@ -120,7 +120,7 @@ def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[VarianceSou
     return found
 
 
-def _measured(group: Sequence[Sitting], vs: str | None) -> list[VarianceSource]:
+def _measured(group: Sequence[SystemRun], vs: str | None) -> list[VarianceSource]:
     reference = reference_of(group, vs)
     if reference is None:
         return []
@@ -141,7 +141,7 @@ def _measured(group: Sequence[Sitting], vs: str | None) -> list[VarianceSource]:
     return found
 
 
-def _grades(sitting: Sitting) -> dict[str, list[float]]:
+def _grades(sitting: SystemRun) -> dict[str, list[float]]:
     """Return question -> grades, of the questions that were graded in every epoch."""
     grades: dict[str, list[float]] = {}
     for one in sitting.attempts:

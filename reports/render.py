@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.escape import markdown
+from harness.text import escape_markdown
 
 # § How figures look: one place for rounding, so that table.md, the terminal and the plot
 # § agree.
@@ -92,7 +92,7 @@ def text_file(content: str) -> Writer:
 
 def markdown_file(content: str, mark: str) -> Writer:
     """Return the writer of Markdown that begins with podium's mark; the rest is made harmless."""
-    return text_file(mark + markdown(content.removeprefix(mark)))
+    return text_file(mark + escape_markdown(content.removeprefix(mark)))
 
 
 def write_files(out: Path, writers: Mapping[str, Writer]) -> tuple[Path, ...]:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UserError
-from harness.learning.matrix_logs import SINGLE
-from harness.ledger import Kind, Tallies, Tally
-from harness.ledger.tally import failed, grades, in_table, is_cached, total
-from harness.sittings import Sitting, Tokens, read_sittings
-from harness.totals import system_totals
+from harness.learning.matrix import SINGLE
+from harness.ledger import CallKind, CallSum, CallSums
+from harness.ledger.questions import failed, grades, in_table, is_cached, total
+from harness.ledger.totals import SystemRun, Tokens, load_runs, system_totals
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
 from reports.derived import Comparison, GroupScore, compare
 from reports.markdown import MARK, markdown
@@ -46,21 +45,21 @@ Gap = tuple[Cause, Tokens]
 """A cause, and Inspect's tokens less the table's."""
 
 
-def reconciliation(sittings: Sequence[Sitting]) -> tuple[str, ...]:
+def reconciliation(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
     """Return one sentence per exam, label and purpose."""
-    groups: dict[str, list[Sitting]] = {}
+    groups: dict[str, list[SystemRun]] = {}
     for sitting in sorted(sittings, key=_title):
         groups.setdefault(_title(sitting), []).append(sitting)
     return tuple(f"{title}: {_sentence(group)}" for title, group in groups.items())
 
 
-def _title(sitting: Sitting) -> str:
+def _title(sitting: SystemRun) -> str:
     facts = sitting.facts
     choosing = ", choosing" if facts.purpose == "selection" else ""
     return f"{facts.suite} ({facts.split}), {facts.label}{choosing}"
 
 
-def _sentence(sittings: Sequence[Sitting]) -> str:
+def _sentence(sittings: Sequence[SystemRun]) -> str:
     summed = [(one.spend, one.told) for one in sittings if one.told is not None]
     shown = total(tally for spend, _ in summed for kind, tally in spend.items() if in_table(kind))
     gaps = _by_cause(gap for spend, told in summed for gap in _gaps(spend, told))
@@ -71,7 +70,7 @@ def _sentence(sittings: Sequence[Sitting]) -> str:
     return " ".join(parts)
 
 
-def _gaps(spend: Tallies, told: Mapping[str, Tokens]) -> list[Gap]:
+def _gaps(spend: CallSums, told: Mapping[str, Tokens]) -> list[Gap]:
     """Return Inspect's tokens less the table's, model by model, split by cause."""
     again = any(not kind.counted for kind in spend)
     gaps: list[Gap] = []
@@ -81,7 +80,7 @@ def _gaps(spend: Tallies, told: Mapping[str, Tokens]) -> list[Gap]:
     return gaps
 
 
-def _split(theirs: Tokens, ours: Tallies, *, repeated: bool) -> list[Gap]:
+def _split(theirs: Tokens, ours: CallSums, *, repeated: bool) -> list[Gap]:
     again = _total_tokens(ours, failed)
     cached = _less(NOTHING, _total_tokens(ours, is_cached))
     graded = _total_tokens(ours, grades)
@@ -138,12 +137,12 @@ def _tokens(tokens: Tokens) -> str:
     return f"{sum(tokens[:3]):,} tokens in, {tokens[3]:,} out"
 
 
-def _total_tokens(spend: Tallies, belongs: Callable[[Kind], bool]) -> Tokens:
+def _total_tokens(spend: CallSums, belongs: Callable[[CallKind], bool]) -> Tokens:
     """Add up calls; one that reported no usage is in neither of the totals compared."""
     return _four(total(tally for kind, tally in spend.items() if belongs(kind)))
 
 
-def _four(tally: Tally) -> Tokens:
+def _four(tally: CallSum) -> Tokens:
     return (tally.input, tally.cache_read, tally.cache_write, tally.output)
 
 
@@ -213,7 +212,7 @@ def write_report(
     """
     refuse_unwritable(out)
     refuse_foreign(out, MARKS)
-    sittings, foreign = read_sittings(dirs)
+    sittings, foreign = load_runs(dirs)
     shown = compare(sittings, wanted)
     rows = shown.rows
     if not rows:
@@ -295,9 +294,9 @@ def _rounded(value: float) -> float:
     return round(value, 6) if abs(value) >= SMALL else float(f"{value:.6g}")
 
 
-def _selection(sittings: Sequence[Sitting]) -> tuple[str, ...]:
+def _selection(sittings: Sequence[SystemRun]) -> tuple[str, ...]:
     """Return what choosing the best single worker and what training cost: a line per suite each."""
-    groups: dict[tuple[str, str], list[Sitting]] = {}
+    groups: dict[tuple[str, str], list[SystemRun]] = {}
     for sitting in sittings:
         facts = sitting.facts
         if facts.purpose == "selection":

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
-from harness.escape import cell
+from harness.text import markdown_cell
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_interval, difference, holm_adjusted
 from reports.render import (
@@ -496,7 +496,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(cell, cells)) + " |"
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"
 
 
 def _csv(rows: Sequence[RouteRow]) -> str:

@@ -7,7 +7,7 @@ An unknown figure is None (an empty cell), never 0. How rows are made is reports
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from harness.pool_file import Label
+from harness.pool_config import Label
 from harness.suite import OFFICIAL, Prompt
 
 

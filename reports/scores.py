@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 
 from harness.errors import UserError
-from harness.plural import counted
-from harness.sittings import Sitting
-from harness.totals import system_totals
+from harness.ledger.totals import SystemRun, system_totals
+from harness.text import pluralise
 from reports.blocks import SINGLE, graded_values, group_of, refuse_mixed_versions
 from reports.intervals import question_means
 from reports.stats import LEVEL, RESAMPLES, SEED, Bounds, Floats, resampled_counts, t_quantile
@@ -198,13 +197,13 @@ class ScoredSystems:
         return next((one for one in self.contestants if one.name == name), None)
 
 
-def scored_systems(sittings: Sequence[Sitting]) -> ScoredSystems:
+def scored_systems(sittings: Sequence[SystemRun]) -> ScoredSystems:
     """Return the contest of some sittings; UserError where they are none, or several contests."""
     exams = [one for one in sittings if one.facts.purpose == "eval"]
     refuse_mixed_versions(exams)
     _refuse_several(exams)
     suites = tuple(sorted({one.facts.suite for one in exams}))
-    groups: dict[str, dict[str, list[Sitting]]] = {}
+    groups: dict[str, dict[str, list[SystemRun]]] = {}
     for one in sorted(exams, key=lambda one: _seed(one.facts.system)):
         groups.setdefault(training_family(one), {}).setdefault(one.facts.suite, []).append(one)
     whole = [_contestant(*one) for one in sorted(groups.items()) if _sat_all(one[1], suites)]
@@ -220,7 +219,7 @@ def scored_systems(sittings: Sequence[Sitting]) -> ScoredSystems:
     )
 
 
-def _refuse_several(exams: Sequence[Sitting]) -> None:
+def _refuse_several(exams: Sequence[SystemRun]) -> None:
     """Raise UserError where a suite was sat under two sets of conditions, or there are none."""
     if not exams:
         raise UserError("There is no log of an exam here; finish the run.")
@@ -231,14 +230,14 @@ def _refuse_several(exams: Sequence[Sitting]) -> None:
         )
 
 
-def _sat_all(sat: Mapping[str, Sequence[Sitting]], suites: Sequence[str]) -> bool:
+def _sat_all(sat: Mapping[str, Sequence[SystemRun]], suites: Sequence[str]) -> bool:
     """Say whether each member sat each suite once."""
     members = {tuple(one.facts.system for one in sat.get(suite, ())) for suite in suites}
     named = members.pop()
     return not members and bool(named) and len(set(named)) == len(named)
 
 
-def training_family(sitting: Sitting) -> str:
+def training_family(sitting: SystemRun) -> str:
     """Return the contestant's name: seeds of one training, by their folders' names, share one.
 
     >>> _family("conductor@runs/practice-cpu-seed-1/best")
@@ -274,7 +273,7 @@ def _seed(system: str) -> tuple[str, int]:
     return (_family(system), int(found["seed"]) if found else 0)
 
 
-def _kind(one: Sitting) -> SystemKind:
+def _kind(one: SystemRun) -> SystemKind:
     facts = one.facts
     base = facts.system.partition("@")[0]
     if facts.uses_targets:
@@ -288,7 +287,7 @@ def _kind(one: Sitting) -> SystemKind:
     return "router" if base.startswith(ROUTER) and facts.calls_expected == (1, 1) else "other"
 
 
-def _contestant(name: str, sat: Mapping[str, Sequence[Sitting]]) -> ScoredSystem:
+def _contestant(name: str, sat: Mapping[str, Sequence[SystemRun]]) -> ScoredSystem:
     members = next(iter(sat.values()))
     scores: dict[str, Mapping[str, Floats]] = {}
     ungraded = 0
@@ -303,7 +302,7 @@ def _contestant(name: str, sat: Mapping[str, Sequence[Sitting]]) -> ScoredSystem
     return ScoredSystem(name, kind, named, scores, _costs(every_one), ungraded)
 
 
-def _costs(sittings: Sequence[Sitting]) -> SystemCosts:
+def _costs(sittings: Sequence[SystemRun]) -> SystemCosts:
     """Return means over suites and members; every one of them was asked the same questions."""
     totals = [system_totals(one) for one in sittings]
     calls = [_worker_calls(one) for one in sittings]
@@ -319,7 +318,7 @@ def _costs(sittings: Sequence[Sitting]) -> SystemCosts:
     )
 
 
-def _worker_calls(one: Sitting) -> float | None:
+def _worker_calls(one: SystemRun) -> float | None:
     return _mean([attempt.totals.worker_calls for attempt in one.attempts if attempt.graded])
 
 
@@ -331,4 +330,4 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def sample_size(one: ScoredSystem) -> str:
     """Return how many questions and seeds a contestant stands for."""
     questions = sum(len(each) for each in one.scores.values())
-    return f"{counted(len(one.members), 'seed')}, {counted(questions, 'question')}"
+    return f"{pluralise(len(one.members), 'seed')}, {pluralise(questions, 'question')}"

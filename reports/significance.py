@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.sittings import Sitting
+from harness.ledger.totals import SystemRun
 from reports.blocks import SINGLE, avg_at, pool_name, prompt_words
 from reports.costs import CostOfPass, aiq, frontier_cost_of_pass, hull, non_dominated
 from reports.intervals import BlockArrays, block_arrays, placeable
@@ -89,7 +89,7 @@ class BlockSummary:
         )
 
 
-def block_summary(block: Sequence[tuple[TableRow, Sitting]]) -> BlockSummary:
+def block_summary(block: Sequence[tuple[TableRow, SystemRun]]) -> BlockSummary:
     """Return what holds for a block."""
     arrays = block_arrays([sitting for _, sitting in block])
     rows = tuple(row for row, _ in block)

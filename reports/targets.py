@@ -9,8 +9,8 @@ from statistics import fmean
 import numpy as np
 
 from harness.errors import UserError
-from harness.plural import counted
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
+from harness.text import pluralise
 from reports.markdown import MARK
 from reports.render import (
     UNKNOWN,
@@ -317,7 +317,7 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
     """
     refuse_unwritable(out)
     refuse_foreign(out, MARKS)
-    found = scored_systems(read_sittings(dirs)[0])
+    found = scored_systems(load_runs(dirs)[0])
     results = target_results(found)
     if not results:
         raise UserError(
@@ -372,7 +372,7 @@ def _result_text(result: TargetResult) -> str:
     if result.mean.seed_error is not None:
         said += f"; standard error from seeds {100 * result.mean.seed_error:.1f} points"
     if who.ungraded:
-        said += f"; {counted(who.ungraded, 'question')} without a grade of every seed"
+        said += f"; {pluralise(who.ungraded, 'question')} without a grade of every seed"
     suites = ", ".join(f"{name} {_sure(one)}" for name, one in result.suites.items())
     parts = [f"{said}.", f"By suite: {suites}."]
     if len(who.members) > 1:

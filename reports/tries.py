@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.ledger import Attempt
-from harness.sittings import Sitting
+from harness.ledger import QuestionResult
+from harness.ledger.totals import SystemRun
 from reports.intervals import Interval, Values, accuracy, accuracy_interval
 from reports.render import UNKNOWN, percent
 from reports.stats import maj_at_k
@@ -64,7 +64,7 @@ FEWEST = 3
 """Of one or two tries the majority is one of them."""
 
 
-def majority(sitting: Sitting, k: int | None = None) -> tuple[int, Values] | None:
+def majority(sitting: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
     """Return k and question -> expected grade of the majority of k tries; all epochs for no k.
 
     A question with fewer than k graded tries is left out. None where k is below 3, above the
@@ -86,7 +86,7 @@ def majority(sitting: Sitting, k: int | None = None) -> tuple[int, Values] | Non
     }
 
 
-def majority_columns(sitting: Sitting, k: int | None) -> dict[str, Any]:
+def majority_columns(sitting: SystemRun, k: int | None) -> dict[str, Any]:
     """Return a row's columns on the majority of its tries; none where it has none."""
     found = majority(sitting, k)
     return {} if found is None else {"maj_k": found[0], "maj_accuracy": accuracy(found[1])}
@@ -125,7 +125,7 @@ class OfficialAgreement:
         return f"published evaluator: {rate}, {verdicts} ({self.ours} right only here{errata})"
 
 
-def official_agreement(attempts: Sequence[Attempt]) -> OfficialAgreement | None:
+def official_agreement(attempts: Sequence[QuestionResult]) -> OfficialAgreement | None:
     """Compare both verdicts of the graded replies; None when the suite gives no second one."""
     graded = [attempt for attempt in attempts if attempt.graded]
     if not any(attempt.official is not None for attempt in graded):
@@ -145,7 +145,7 @@ def official_agreement(attempts: Sequence[Attempt]) -> OfficialAgreement | None:
     )
 
 
-def _official(attempt: Attempt) -> float | None:
+def _official(attempt: QuestionResult) -> float | None:
     """Return the official verdict; a reply without a program is wrong by either rule."""
     if attempt.official is None and not attempt.parsed:
         return attempt.value

@@ -14,10 +14,10 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_expressions, extract_integer
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.rows import read_rows
 from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
-from harness.task import as_task
 from suites.cards import card
 from suites.equality import compare
 from suites.fetch import Rows, fetch_rows, revision

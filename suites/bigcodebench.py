@@ -20,8 +20,8 @@ from typing import Any
 from inspect_ai import Task, task
 
 from harness.errors import UserError
+from harness.files import read_questions
 from harness.records import Grade, Question
-from harness.rows import read_questions
 from harness.suite import Card, Split
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
 from suites.boxed import boxed_task

@@ -12,13 +12,12 @@ from inspect_ai import Task
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import SandboxEnvironmentSpec, parse_compose_yaml
 
-from harness.at_once import cores
-from harness.boxes import BoxFacts, refuse_lacking
+from harness.boxes import BoxRecord, refuse_lacking
+from harness.context import PLACE, offer_public_tests, public_tests_of, run_context
 from harness.errors import UserError
-from harness.place import PLACE, standing_at
+from harness.inspect_adapters import as_task
+from harness.parallel import cores
 from harness.suite import Split, Suite
-from harness.task import as_task
-from harness.trials import offering_trials, trial_of
 from sandbox import IMAGE, Box, Limits, SandboxError, open_box
 from sandbox.docker_box import SLACK_BYTES
 from sandbox.images import RECIPES, pinned_packages
@@ -55,15 +54,15 @@ def boxed_task(
         _ready(box, suite, max_sandboxes) if box is not None else (InspectBox(limits), {})
     )
     places = anyio.CapacityLimiter(max_sandboxes or cores())
-    with standing_at(replace(PLACE.get(), at_once=places)):
+    with run_context(replace(PLACE.get(), at_once=places)):
         made = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=said)
     before: list[Solver] = []
     if box is None:
         made.sandbox = compose(suite.image, limits)
         before.append(sandbox_checked(suite.image, limits))
-    trial = trial_of(suite, opened, places)
+    trial = public_tests_of(suite, opened, places)
     if trial:
-        before.append(offering_trials(trial))
+        before.append(offer_public_tests(trial))
     if before:
         made.setup = before
     return made
@@ -97,7 +96,7 @@ def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  #
                 facts = await anyio.to_thread.run_sync(box.facts)
                 if lacking := _lacking(image, facts.packages):
                     raise SandboxError(LACKING.format(box.name, len(lacking), lacking[0], image))
-                said = BoxFacts.model_validate(facts).model_dump(mode="json", exclude_none=True)
+                said = BoxRecord.model_validate(facts).model_dump(mode="json", exclude_none=True)
                 found[box.name] = {**said, "packages": len(facts.packages)}
             state.metadata["box"] = box.name
             state.metadata["box_facts"] = found[box.name]
@@ -129,7 +128,7 @@ def _ready(name: str, suite: Suite[Any], max_sandboxes: int | None) -> tuple[Box
     """Return a box of ours, asked before any model is, and what a log says of it."""
     try:
         box = open_box(name, max_sandboxes)
-        facts = BoxFacts.model_validate(box.facts(suite.image))
+        facts = BoxRecord.model_validate(box.facts(suite.image))
     except SandboxError as error:
         raise UserError(str(error)) from error
     refuse_lacking(suite, name, facts.packages)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from harness.errors import UserError
-from harness.escape import say
 from harness.suite import Split, Suite
+from harness.text import say
 from suites import SUITES
 from suites.fetch import Source, checked_rows, data_folder, local_rows, refuse_duplicates, sources
 from suites.hub import cached_file, cached_rows, hub_left_alone

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.escape import say
+from harness.text import say
 from suites.data_checks import Found, Item, items, look
 from suites.download import download
 from suites.fetch import Source, by_hand, data_folder, pinned_hub_rows, sources

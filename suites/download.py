@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness.errors import UserError
-from harness.escape import visible
+from harness.text import escape_controls
 
 TIMEOUT_S = 30
 """Without a byte for so long, the other side counts as gone."""
@@ -157,5 +157,5 @@ def _bar(title: str, answer: Any) -> Generator[Progress]:
     with Progress(
         *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
     ) as bar:
-        bar.add_task(visible(title), total=int(length) if length.isdigit() else None)
+        bar.add_task(escape_controls(title), total=int(length) if length.isdigit() else None)
         yield bar

@@ -13,9 +13,9 @@ from typing import Any
 from inspect_ai import Task, task
 
 from harness.errors import UserError
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
-from harness.task import as_task
 from suites.cards import card
 from suites.choice_order import arranged, first_places, later_order, order_seed
 from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from harness.errors import UserError
-from harness.rows import read_rows
+from harness.files import read_rows
 from suites.fetch import Rows, Source, checked_rows, data_folder, local_bytes, sources
 from suites.hub import hub_file, refusal
 

@@ -15,8 +15,8 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_program
+from harness.files import read_questions
 from harness.records import Grade, Question
-from harness.rows import read_questions
 from harness.suite import Card, Split
 from sandbox import IMAGE, Box
 from suites.boxed import boxed_task

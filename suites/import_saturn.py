@@ -13,8 +13,8 @@ from typing import Any
 
 from inspect_ai.model import ChatMessageUser
 
-from harness.cassette import Header, Row, Tokens, write_cassette
-from harness.replicate import request_digest
+from harness.cassette import CassetteHeader, RecordedReply, RecordedTokens, write_cassette
+from harness.request import request_digest
 from suites.aime25 import Aime25
 from suites.fetch import cache_folder, local_path, local_rows, sources
 
@@ -49,7 +49,7 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
         rows = [_row(row, each) for each in digests for row in local_rows(NAME, data)]
-        header = Header(
+        header = CassetteHeader(
             created_from=(source.file,),
             source_sha256=(source.sha256,),
             source_label="live",
@@ -71,14 +71,14 @@ def _digests(data: str | Path | None) -> list[dict[str, str]]:
     ]
 
 
-def _row(row: dict[str, Any], digests: dict[str, str]) -> Row:
-    return Row(
+def _row(row: dict[str, Any], digests: dict[str, str]) -> RecordedReply:
+    return RecordedReply(
         worker=WORKERS[row["model"]],
         digest=digests[row["problem_id"]],
         epoch=1,
         occurrence=0,
         text=row["output"],
-        usage=Tokens(input=row["in_tokens"], output=row["out_tokens"]),
+        usage=RecordedTokens(input=row["in_tokens"], output=row["out_tokens"]),
         model=row["model"],
         question=row["problem_id"],
         prompt_recorded=False,

@@ -12,9 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness.errors import UserError
-from harness.file_limits import Limited
-from harness.parsing import dicts_of_csv, lines_of
-from harness.rows import text_of
+from harness.files import Limited, dicts_of_csv, lines_of, open_text
 from suites.livecodebench_rows import Index, indexed, note_places, one_pass
 
 BLOCK = 1 << 20
@@ -63,7 +61,7 @@ def _unzipped(path: Path) -> Iterator[bytes]:
 
 def _csv_lines(path: Path) -> Iterator[bytes]:
     try:
-        with text_of(path) as file:
+        with open_text(path) as file:
             for _, row in dicts_of_csv(lines_of(file)):
                 yield json.dumps(row).encode() + b"\n"
     except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:

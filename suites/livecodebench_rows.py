@@ -21,7 +21,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import UserError
-from harness.parsing import parse_json
+from harness.files import parse_json
 from suites.fetch import cache_folder
 from suites.livecodebench_tests import digest_of, program_tests, public_cases
 from suites.programs import ProgramTests

@@ -14,10 +14,10 @@ from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_expressions
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.rows import read_rows
 from harness.suite import Card, Split
-from harness.task import as_task
 from suites.cards import card
 from suites.equality import Equality, compare, is_list
 from suites.fetch import fetch_rows, refuse_duplicates, revision, sources

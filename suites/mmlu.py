@@ -17,10 +17,10 @@ from typing import Any, cast
 from inspect_ai import Task, task
 
 from harness.errors import UserError
+from harness.files import read_rows
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.rows import read_rows
 from harness.suite import Card, Split
-from harness.task import as_task
 from suites.cards import card
 from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
 from suites.fetch import (

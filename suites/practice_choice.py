@@ -4,9 +4,9 @@ from random import Random
 
 from inspect_ai import Task, task
 
+from harness.inspect_adapters import as_task
 from harness.records import Question
 from harness.suite import Split
-from harness.task import as_task
 from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
 from suites.practice import Draft, PracticeSuite
 from suites.practice_choice_computed import COMPUTED

@@ -9,8 +9,8 @@ from random import Random
 
 from inspect_ai import Task, task
 
+from harness.inspect_adapters import as_task
 from harness.suite import Split
-from harness.task import as_task
 from suites.practice import Draft, PracticeSuite, asked
 from suites.practice_composed_direct import DIRECT
 from suites.practice_facts import BY_NUMBER, ELEMENTS, PLANETS, Element

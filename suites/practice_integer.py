@@ -3,9 +3,9 @@ r"""`practice-integer`: generated questions with an integer answer, shaped like 
 from inspect_ai import Task, task
 
 from harness.extract import extract_integer
+from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.suite import Split
-from harness.task import as_task
 from sandbox import Box
 from suites.practice import Draft, PracticeSuite
 from suites.practice_integer_counting import COUNTING

@@ -6,8 +6,7 @@ from typing import ParamSpec
 
 from inspect_ai import Task
 
-from harness.errors import UserError
-from harness.refusal import Refusal
+from harness.errors import TaskRefusal, UserError
 
 Params = ParamSpec("Params")
 
@@ -20,6 +19,6 @@ def refusing(make: Callable[Params, Task]) -> Callable[Params, Task]:
         try:
             return make(*args, **kwargs)
         except UserError as error:
-            raise Refusal(str(error)) from error
+            raise TaskRefusal(str(error)) from error
 
     return made

@@ -17,12 +17,12 @@ from inspect_ai import Task, task
 from inspect_ai.solver import TaskState
 
 from harness.errors import UserError
-from harness.judges import Case, JudgeError, judge_required, judged_by_model
+from harness.files import read_rows
+from harness.inspect_adapters import as_task, pick
+from harness.judge import JudgeCase, JudgeError, judge_required, judged_by_model
 from harness.records import Grade, Question
-from harness.rows import read_rows
 from harness.statements import parted
 from harness.suite import Card, Split
-from harness.task import as_task, pick
 from suites.cards import card
 from suites.equality import compare
 from suites.fetch import fetch_rows, revision
@@ -190,10 +190,10 @@ def _all_questions(data: str | Path | None, data_revision: str) -> tuple[Questio
     return tuple(questions(fetch_rows("rlpr", data), data_revision))
 
 
-def case(question: Question, reply: str) -> Case:
+def case(question: Question, reply: str) -> JudgeCase:
     """Return what the judge is asked about one reply."""
     mark = hashlib.sha256(f"{question.id}\0{reply}".encode("utf-8", "replace")).hexdigest()[:16]
-    return Case(
+    return JudgeCase(
         template=JUDGE.replace("MODEL-RESPONSE-MARK", f"<<response {mark}>>"),
         verdicts=VERDICT,
         question=asked(question),

@@ -1,6 +1,6 @@
 """Rows of a whole data file, by its name: JSON Lines, a JSON array, CSV (plain or .gz), parquet.
 
-The file's digest has been checked. Rows that people bring are read by harness/rows.py, one at a
+The file's digest has been checked. Rows that people bring are read by harness/files.py, one at a
 time; what is in a .zip its suite knows.
 """
 
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.file_limits import unpacked
-from harness.parsing import dicts_of_csv, parse_json
+from harness.files import dicts_of_csv, parse_json, unpack_gzip
 
 Rows = list[dict[str, Any]]
 
@@ -27,7 +26,7 @@ def parsed_rows(content: bytes, path: Path) -> Rows:
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
-        text = unpacked(content) if path.suffix == ".gz" else content
+        text = unpack_gzip(content) if path.suffix == ".gz" else content
         rows = _parsed(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
         # The error is not chained: it holds what it could not read.

@@ -21,18 +21,18 @@ from serving import train
 from toy import Toy
 
 from conductor.plan_reward import Planned, PlanSettings, planned
+from harness.budget import Spend
 from harness.errors import QuestionLimit, SpendLimit, WorkerError
-from harness.ledger.asking import recording_calls
-from harness.ledger.billing import Attempted, upper_bound
+from harness.ledger.call import Attempted, upper_bound
 from harness.ledger.journal import Head
+from harness.ledger.recorder import recording_calls
 from harness.pool import Pool, pool_models
-from harness.pool_file import PoolSpec, read_pool
+from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Usage
-from harness.rewards.core import RewardSettings
-from harness.rewards.items import RewardItem
-from harness.spend import Spend
+from harness.rewards.outcome import RewardItem
+from harness.rewards.reward import RewardSettings
 
 TOKENS = 5500
 CHEAP = 500

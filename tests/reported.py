@@ -6,7 +6,7 @@ from pathlib import Path
 from runs import Exam, number, wrong
 from scripted import ReplyFunction
 
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
 from reports.build import TableRow, build_rows
 from reports.report import Report, write_report
 
@@ -24,7 +24,7 @@ def report(tmp_path: Path, *dirs: Path) -> Report:
 
 def rows_of(tmp_path: Path) -> tuple[TableRow, ...]:
     """Return the rows without writing files: drawing the plot takes a while."""
-    sittings, _ = read_sittings([tmp_path / "logs"])
+    sittings, _ = load_runs([tmp_path / "logs"])
     return build_rows(sittings)
 
 

@@ -23,9 +23,9 @@ from inspect_ai.model import ChatMessage, GenerateConfig, Model, get_model
 
 from conductor.checkpoint import About, read_about
 from conductor.prompt import request
-from harness.cli.parts import catalogue
+from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.records import CONDUCTOR
 
 SUITES = ("practice-integer", "practice-choice", "practice-composed")
@@ -44,7 +44,7 @@ class Said:
 def requests_of(about: About, count: int, names: Sequence[str] = SUITES) -> list[list[ChatMessage]]:
     """Return what a conductor is asked about practice questions, in turn by suite."""
     cards = [worker.card for worker in read_pool("rehearsal").workers]
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     each = [suites[name].load("eval")[: count // len(names) + 1] for name in names]
     asked = [question for row in zip(*each, strict=False) for question in row][:count]
     return [request(about.form, question.text, cards) for question in asked]

@@ -12,7 +12,7 @@ from conductor.training.config import read_config
 from conductor.training.wording import Said, said_in_logs, said_in_training, wording
 from harness.cli import main
 from harness.errors import UserError
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.regrade import regrade_dir
 from reports.ablations import AblationRuns, ablation_rows, write_ablations

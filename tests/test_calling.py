@@ -19,8 +19,7 @@ from baselines.calling.smoothie import (
     smoothie_system,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum
-from harness.learning.learned import read_learned, write_learned
+from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
@@ -30,9 +29,9 @@ CANNOT = "I do not know how to write this program."
 PROGRAM = "```python\nprint(4)\n```"
 
 
-def task(calls: int, *workers: str) -> Curriculum:
+def task(calls: int, *workers: str) -> TrainingBudget:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(12))
-    return Curriculum(questions, workers, calls, seed=3, suites=("toy",))
+    return TrainingBudget(questions, workers, calls, seed=3, suites=("toy",))
 
 
 # --- Smoothie ---------------------------------------------------------------------------------
@@ -90,8 +89,8 @@ def test_smoothie_global_trusts_the_worker_that_agreed_on_the_train_split(tmp_pa
     assert [len(tried) for tried in done] == [6]  # 18 calls of 20
     learned = explorer.learnt(given, done)
     assert (learned.about.calls, len(learned.about.questions)) == (18, 6)
-    write_learned(learned, tmp_path / "smoothie.npz")
-    again = read_learned(str(tmp_path / "smoothie.npz"), "smoothie-global", learned.sha256)
+    write_artifact(learned, tmp_path / "smoothie.npz")
+    again = read_artifact(str(tmp_path / "smoothie.npz"), "smoothie-global", learned.sha256)
     turned = scripted_pool(odd="ANSWER: 4", abacus="ANSWER: 4", sage="A very different reply.")
     answer = ask(smoothie_system(again), turned.pool, SUM)
     assert answer.text != ODD

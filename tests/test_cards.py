@@ -6,7 +6,7 @@ import pytest
 from toy_card import CARD
 
 from harness.errors import UserError
-from harness.listing import show_suites
+from harness.run.catalogue import show_suites
 from harness.suite import Card
 from suites import SUITES
 from suites.bigcodebench import skipped

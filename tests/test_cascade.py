@@ -24,11 +24,10 @@ from baselines.calling.cascade_training import PULL, CascadeExplorer, Tries, bes
 from baselines.ridge_logistic import fitted
 from baselines.routing.descent import sigmoid
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Tried
-from harness.learning.learned import write_learned
+from harness.inspect_adapters import system_of
+from harness.learning.fit import TrainingBudget, TrialResult, write_artifact
 from harness.records import Question
-from harness.solver import system_of
-from harness.system import Manifest
+from harness.system import SystemCard
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")
 AGREE, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 2)
@@ -52,7 +51,7 @@ def test_thresholds_of_a_fitted_scorer_are_chosen_on_questions_it_has_not_seen()
     random = np.random.default_rng(0)
     questions = tuple(Question(f"q-{at}", f"Say {at}", "integer") for at in range(60))
     tries = [
-        Tried(
+        TrialResult(
             question=one.id,
             epoch=epoch,
             value=float(random.integers(2)),  # nothing tells what is right
@@ -64,7 +63,7 @@ def test_thresholds_of_a_fitted_scorer_are_chosen_on_questions_it_has_not_seen()
         for one in questions
         for epoch in (1, 2)
     ]
-    given = Curriculum(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
+    given = TrainingBudget(questions, ("abacus", "sage"), 120, seed=0, suites=("toy",))
     learned = CascadeExplorer("cascade-frugal", LOGISTIC).learnt(given, [tries])
     assert (learned.about.settings or {})["train_accuracy"] < 0.7  # fitted to noise
 
@@ -132,7 +131,7 @@ def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
     ],
 )
 def test_a_manifest_says_how_many_calls_its_scorer_makes(
-    manifest: Manifest, args: dict[str, Any], calls: tuple[int, int]
+    manifest: SystemCard, args: dict[str, Any], calls: tuple[int, int]
 ) -> None:
     assert manifest.expected is not None
     assert manifest.expected(8, args) == calls
@@ -163,10 +162,12 @@ def right(heard: Heard) -> str:
     return f"ANSWER: {int(heard.messages[0].text.split()[2]) + 1}"
 
 
-def lesson(calls: int) -> tuple[Curriculum, dict[str, str]]:
+def lesson(calls: int) -> tuple[TrainingBudget, dict[str, str]]:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(8))
     targets = {f"q-{at}": f": {at + 1}" for at in range(8)}
-    return Curriculum(questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)), targets
+    return TrainingBudget(
+        questions, ("poor", "half", "right"), calls, seed=1, suites=("toy",)
+    ), targets
 
 
 def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
@@ -179,7 +180,7 @@ def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
     learned = explorer.learnt(task, done)
     assert learned.about.calls == len(rig.heard) == 48
     assert (learned.about.settings or {})["train_accuracy"] == 1.0
-    write_learned(learned, tmp_path / "cascade.npz")
+    write_artifact(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
     system = system_of(lambda: cascade_automix(learned=path, samples=1))
     assert (
@@ -198,7 +199,7 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
     learned = explorer.learnt(task, explored(explorer, task, targets, rig.again))
     assert learned.arrays["weights"].shape == (3, FEATURES)
     assert len(rig.heard) == 24
-    write_learned(learned, tmp_path / "cascade.npz")
+    write_artifact(learned, tmp_path / "cascade.npz")
     path = str(tmp_path / "cascade.npz")
     system = system_of(lambda: cascade_frugal(learned=path))
     assert (

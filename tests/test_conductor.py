@@ -20,9 +20,9 @@ from conductor.prompt import examples, instructions, plan_request
 from conductor.prompted import conductor_prompted
 from harness.errors import UserError
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Question
-from harness.replicate import request_digest
+from harness.request import request_digest
 from harness.workflow import Malformed, Workflow
 
 WORKERS = ("abacus", "sage", "scribe")

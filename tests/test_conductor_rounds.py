@@ -20,13 +20,13 @@ from conductor.prompted import CONDUCTOR_RECURSIVE, conductor_recursive
 from conductor.recursion import KEEP, Rounds, again, join, read_again
 from conductor.rounds import STANDS
 from harness.audit import audit
+from harness.budget import Spend
 from harness.errors import UserError, WorkerError
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import Book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import FALLBACK, Answer, Question
-from harness.spend import Spend
 from harness.workflow import Malformed, Reads, Step, Workflow
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer")

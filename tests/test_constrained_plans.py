@@ -41,12 +41,12 @@ from conductor.training.config import read_config
 from conductor.training.corpus import corpus_of
 from conductor.training.job import Parts, TrainRequest, found
 from harness.cli import main
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.logs import find_logs
-from harness.pool_file import read_pool
+from harness.ledger.runs import find_logs
+from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.drawing import cards as prior_cards
+from harness.rehearsal.drawing import role_cards as prior_cards
 from harness.workflow import Workflow
 
 ADAPTIVE = opened("adaptive")
@@ -71,7 +71,7 @@ def model() -> Model:
 
 
 def practice(each: int) -> list[Question]:
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     return [one for name in SUITES for one in suites[name].load("eval")[:each]]
 
 
@@ -118,7 +118,7 @@ def test_a_later_round_may_also_keep_the_answer() -> None:
 def test_the_warm_starts_plans_are_in_the_language() -> None:
     config = read_config("practice-cpu-adaptive", SMALL)
     training = found(
-        config, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare)
+        config, TrainRequest(Path("none"), dry=True), Parts(whole_catalogue(), controls().bare)
     )
     rows = [training.asking.shown(row) for row in training.rows(16)]
     for one, _, said in corpus_drawn(corpus_of(config, rows), rows, 60):
@@ -258,7 +258,7 @@ def test_workers_whose_cards_it_does_not_know_are_asked_evenly(model: Model) -> 
 
 
 def test_a_card_that_it_knows_is_still_asked_for_its_kind_of_question(model: Model) -> None:
-    composed = catalogue().suites["practice-composed"].load("eval")[:20]
+    composed = whole_catalogue().suites["practice-composed"].load("eval")[:20]
     cards = [*UNKNOWN[:2], prior_cards()["scholar"], *UNKNOWN[2:4]]
     found = anyio.run(asked_whom, cards, composed, model)
     assert found["worker-2"] >= 18, found

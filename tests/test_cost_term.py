@@ -16,9 +16,8 @@ from conductor.form import Form
 from conductor.plan_reward import First, PlanSettings, planned
 from conductor.training_reward import Conducted, Place, RewardConfig, training_reward, values_of
 from harness.errors import UserError
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Status
-from harness.rewards.values import PAPER, PLAIN, Effort
+from harness.rewards.outcome import PAPER, PLAIN, VALUED, Effort, RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward, RewardSettings
 
 TWO = plan((0, "Solve it.", []), (0, "Check it.", ["all"]))
 WRONG = plan((1, "Solve it.", []))

@@ -14,16 +14,14 @@ from scripted import Heard, ReplyFunction, script
 from toy_card import CARD
 
 from baselines.single import single
-from harness.cassette import Header, Row, write_cassette
+from harness.cassette import CassetteHeader, RecordedReply, refuse_unrecorded, write_cassette
 from harness.errors import UserError
-from harness.pool_file import PoolSpec, read_pool
-from harness.recordings import refuse_unrecorded
+from harness.inspect_adapters import ASKED, as_task
+from harness.pool_config import PoolSpec, read_pool
 from harness.records import Grade, Question
 from harness.regrade import question_in, regrade
-from harness.replicate import request_digest
-from harness.solver import ASKED
+from harness.request import request_digest
 from harness.suite import Card, Split, at_epoch, usual_epochs
-from harness.task import as_task
 from suites.choice_order import arranged, first_places, later_order, order_seed
 from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
 
@@ -202,7 +200,7 @@ def test_a_question_without_target_or_options_has_no_later_order() -> None:
 def taped(folder: Path, epochs: int) -> PoolSpec:
     """Return a pool that replays bare replies to the first `epochs` forms of each question."""
     rows = [
-        Row(
+        RecordedReply(
             worker="chooser",
             digest=request_digest(
                 [ChatMessageUser(content=at_epoch(SUITE, one, min(form, epochs)).text)]
@@ -219,7 +217,9 @@ def taped(folder: Path, epochs: int) -> PoolSpec:
         for form in range(1, 5)
     ]
     tape = folder / "tape.jsonl"
-    header = Header(created_from=("a test",), source_sha256=("0" * 64,), source_label="live")
+    header = CassetteHeader(
+        created_from=("a test",), source_sha256=("0" * 64,), source_label="live"
+    )
     write_cassette(tape, header, rows)
     pool = folder / "pool.toml"
     pool.write_text(

@@ -12,9 +12,8 @@ from toy import Toy, toy_catalogue
 from toy_exams import VariedToy
 
 from harness.errors import UserError
-from harness.grade import Graded, GradeRequest, grade_file
+from harness.grade_file import FIELDS, Graded, GradeRequest, grade_file
 from harness.records import Grade, Question
-from harness.verdicts import FIELDS
 from suites.aime25 import Aime25
 from suites.fetch import data_folder
 from suites.practice_code import SUITE as CODE

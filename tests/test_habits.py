@@ -95,8 +95,8 @@ OPTIONAL = {
     ("baselines/calling/trinity_training.py", "cmaes"),
     ("conductor/training/adapters.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
-    ("harness/integrity/signing.py", "cryptography"),
-    ("harness/file_limits.py", "compression"),  # of Python's own library, from 3.14 on
+    ("harness/audit/verify.py", "cryptography"),
+    ("harness/files.py", "compression"),  # of Python's own library, from 3.14 on
 }
 """Extras, each of which one file imports inside its functions, or only where it is there."""
 

@@ -11,8 +11,8 @@ from toy_checkpoint import parrot
 from conductor.form import Form
 from conductor.reading import read
 from harness.cli import main
-from harness.ledger.plans import FAULTS, OTHER_FAULT, fault_of
-from harness.logs import find_logs
+from harness.ledger.answers import FAULTS, OTHER_FAULT, fault_of
+from harness.ledger.runs import find_logs
 from harness.redact import redacted
 from harness.system import malformed
 from harness.workflow import Malformed, Step, Workflow, check

@@ -16,24 +16,23 @@ from toy import PRICES, calls, toy_pool, toy_run
 
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError
-from harness.ledger.billing import TEMPLATE
+from harness.ledger.call import TEMPLATE
 from harness.ledger.journal import (
     FOLDER,
     OLDER,
+    CallOutcome,
     Head,
     Intent,
-    Outcome,
     SampleRef,
     open_journal,
     read_lines,
 )
-from harness.ledger.spending import CallLines, calls_of, spent
-from harness.ledger.spent import spent_in_logs
-from harness.logs import find_logs
+from harness.ledger.runs import find_logs
+from harness.ledger.totals import CallLines, calls_of, spent, spent_in_logs
 from harness.prices import Book, read_book
-from harness.prices.pricing import Price
+from harness.prices.cost import Price
 from harness.records import GRADER, Usage
-from harness.replicate import request_digest
+from harness.request import request_digest
 
 BOOK = Book(
     name="moods",
@@ -117,7 +116,7 @@ def test_an_attempt_that_ended_in_silence_counts_beside_the_one_after_it(tmp_pat
     call = journal.intent(intent())
     journal.retry(call, 1, "AttemptTimeoutError", None)
     journal.again(call)
-    journal.outcome(call, Outcome(event=None, usage=Usage(input=7, output=3)))
+    journal.outcome(call, CallOutcome(event=None, usage=Usage(input=7, output=3)))
     assert spent(tmp_path, BOOK) == BOUND + ANSWER
 
 

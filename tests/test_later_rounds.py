@@ -12,10 +12,10 @@ from conductor.training.job import Parts, Training, TrainRequest, found
 from conductor.training.rewarding import Rewards, reward_config, rewards
 from conductor.training.rows import Row
 from conductor.training_reward import RewardConfig, values_of
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import TooManyMasked, UserError
-from harness.rewards.items import RewardItem
-from harness.rewards.trainer import wait_for
+from harness.rewards.outcome import RewardItem
+from harness.rewards.trainers import run_in_loop
 
 SMALL = (
     'suites.names=["practice-integer"]', "suites.weights={}", "suites.train=8",
@@ -33,7 +33,7 @@ def config(*settings: str) -> TrainingConfig:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Training:
-    return found(config(), TrainRequest(tmp_path), Parts(catalogue(), controls().bare))
+    return found(config(), TrainRequest(tmp_path), Parts(whole_catalogue(), controls().bare))
 
 
 def writing(*odd: Row) -> Write:
@@ -82,7 +82,7 @@ def test_a_first_round_is_worth_a_quarter_and_keeping_its_answer_the_whole(
 
     def worth(text: str, first: str) -> float | None:
         item = RewardItem(later.suite, later.question, text, 1, 0, later.workers, first)
-        (outcome,) = wait_for(held.training.score([item]))
+        (outcome,) = run_in_loop(held.training.score([item]))
         return outcome.value
 
     once, kept = worth(PLAN, ""), worth(KEEP, later.first)
@@ -111,7 +111,7 @@ def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
 
 def reward_config_of(wanted: TrainingConfig) -> RewardConfig:
     training = found(
-        wanted, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare)
+        wanted, TrainRequest(Path("none"), dry=True), Parts(whole_catalogue(), controls().bare)
     )
     return reward_config(training)
 
@@ -159,7 +159,7 @@ def flaky(folder: Path, down: list[str]) -> Training:
     (folder / "prices.toml").write_text(PRICES)
     (folder / "pool.toml").write_text(POOL.format(prices=folder / "prices.toml"))
     wanted = config(f"pool.name={folder / 'pool.toml'}", "reward.max_masked=0.5")
-    return found(wanted, TrainRequest(folder / "run"), Parts(catalogue(), controls().bare))
+    return found(wanted, TrainRequest(folder / "run"), Parts(whole_catalogue(), controls().bare))
 
 
 def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(

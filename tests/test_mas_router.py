@@ -32,8 +32,7 @@ from baselines.calling.mas_space import (
     workflow,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum
-from harness.learning.learned import read_learned, write_learned
+from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 from harness.workflow import Workflow, check
 
@@ -89,7 +88,7 @@ def test_a_sampled_design_repeats_itself_by_seed_question_and_epoch() -> None:
 
 def test_the_learnt_router_gives_the_last_word_to_who_is_right(tmp_path: Path) -> None:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(12))
-    task = Curriculum(questions, WORKERS, 400, seed=2, suites=("toy",))
+    task = TrainingBudget(questions, WORKERS, 400, seed=2, suites=("toy",))
     rig = scripted_pool(a="wrong", b="right", c="wrong")
     explorer = MasExplorer()
     done = explored(
@@ -97,8 +96,8 @@ def test_the_learnt_router_gives_the_last_word_to_who_is_right(tmp_path: Path) -
     )
     learned = explorer.learnt(task, done)
     assert 300 < learned.about.calls == len(rig.heard) <= 400
-    write_learned(learned, tmp_path / "mas.npz")
-    system = routed_system(read_learned(str(tmp_path / "mas.npz"), "router-mas"))
+    write_artifact(learned, tmp_path / "mas.npz")
+    system = routed_system(read_artifact(str(tmp_path / "mas.npz"), "router-mas"))
     fresh = [Question(f"new-{at}", f"What is {at} + 2?", "integer") for at in range(20)]
     assert all(ask(system, rig.again(), one).text == "right" for one in fresh)
 
@@ -108,7 +107,7 @@ def test_bad_input_is_refused_before_anything_is_asked() -> None:
         router_mas()
     question = Question("q", "What is 1 + 1?", "integer")
     with pytest.raises(UserError, match=r"at least 13 worker calls .*--train-calls"):
-        MasExplorer().next_round(Curriculum((question,), WORKERS, 5, 0, ("toy",)), [])
+        MasExplorer().next_round(TrainingBudget((question,), WORKERS, 5, 0, ("toy",)), [])
 
 
 def test_who_is_asked_sees_the_question_first_and_its_role_last() -> None:

@@ -10,8 +10,13 @@ import pytest
 from baselines.matrices import SOURCES, Given, read_matrix
 from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 from suites.fetch import data_folder
 from suites.gpqa_diamond import GpqaDiamond
 
@@ -147,17 +152,17 @@ def test_verdicts_that_are_not_whole_are_refused(tmp_path: Path) -> None:
         read_matrix("gpqa-verdicts", Given(tmp_path))
 
 
-ASKED = [Asked("a", "A?"), Asked("b", "B?")]
+ASKED = [MatrixQuestion("a", "A?"), MatrixQuestion("b", "B?")]
 
 
 def test_draws_are_averaged_and_what_nobody_measured_stays_unknown() -> None:
     cells = [
-        Cell("a", "atlas", 1.0, usd=0.1),
-        Cell("a", "atlas", 0.0, usd=0.3),
-        Cell("a", "birch", 1.0, usd=0.1),
-        Cell("a", "birch", None),
+        MatrixCell("a", "atlas", 1.0, usd=0.1),
+        MatrixCell("a", "atlas", 0.0, usd=0.3),
+        MatrixCell("a", "birch", 1.0, usd=0.1),
+        MatrixCell("a", "birch", None),
     ]
-    matrix = assembled(About("m", "made up"), ASKED, cells)
+    matrix = assemble_matrix(MatrixSource("m", "made up"), ASKED, cells)
     assert matrix.scores[0].tolist() == [0.5, 1.0]
     assert matrix.usd[0, 0] == 0.2
     assert np.isnan(matrix.usd[0, 1])  # the draw that failed may have cost something
@@ -167,4 +172,6 @@ def test_draws_are_averaged_and_what_nobody_measured_stays_unknown() -> None:
 
 def test_two_questions_of_one_id_are_refused() -> None:
     with pytest.raises(UserError, match="a is there twice"):
-        assembled(About("m", "made up"), [ASKED[0], ASKED[0]], [Cell("a", "atlas", 1.0)])
+        assemble_matrix(
+            MatrixSource("m", "made up"), [ASKED[0], ASKED[0]], [MatrixCell("a", "atlas", 1.0)]
+        )

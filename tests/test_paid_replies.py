@@ -24,13 +24,13 @@ from conductor.pacing import Pace, Rates
 from conductor.plan_reward import PlanSettings, planned
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
-from harness.ledger.spending import spent
-from harness.pool_file import read_pool
+from harness.ledger.totals import spent
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Reply, Usage
 from harness.reply_cache import FOLDER, PaidReplies, key_of
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem, RewardOutcome
+from harness.rewards.outcome import RewardItem, RewardOutcome
+from harness.rewards.reward import Reward, RewardSettings
 
 ITEM = RewardItem("toy", "train-0", SOLVE)
 TOY = frozenset({"toy"})
@@ -173,10 +173,10 @@ from planning_help import plan
 from serving import train
 from toy import Toy
 from conductor.plan_reward import PlanSettings, planned
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.outcome import RewardItem
 
 spec = read_pool(sys.argv[4])
 settings = PlanSettings(log_dir=Path(sys.argv[3]), kept=frozenset({"toy"}))

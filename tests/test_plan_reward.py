@@ -18,12 +18,12 @@ from conductor.form import Form
 from conductor.plan_reward import PlanSettings, planned, shown_to_policy
 from conductor.prompt import plan_request
 from conductor.prompted import conductor_prompted
-from harness.pool_file import read_pool
+from harness.inspect_adapters import as_task
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import PODIUM
-from harness.rewards.items import RewardItem, Status
-from harness.rewards.wire import items_json
-from harness.task import as_task
+from harness.rewards.client import items_json
+from harness.rewards.outcome import RewardItem, Status
 from suites import SUITES
 
 PLANS = (

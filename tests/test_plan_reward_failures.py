@@ -13,11 +13,11 @@ from toy import Toy, calls, toy_pool
 
 from conductor.plan_reward import PlanSettings, planned
 from harness.execute import Budget
-from harness.pool_file import WorkerSpec, read_pool
+from harness.pool_config import WorkerSpec, read_pool
 from harness.prices import read_book
 from harness.records import Usage
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem, Status
+from harness.rewards.outcome import RewardItem, Status
+from harness.rewards.reward import Reward, RewardSettings
 
 
 def test_a_completion_that_is_no_workflow_is_the_policys_doing_and_asks_nobody() -> None:

@@ -18,10 +18,9 @@ from scripted import Heard, script
 from conductor.plan_reward import planned
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.adversarial import attacks, refuse_gullible
-from harness.rewards.core import Reward, RewardSettings, as_reply
-from harness.rewards.items import RewardItem, RewardOutcome, Status
-from harness.rewards.values import PAPER
+from harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward, RewardSettings, as_reply
+from harness.rewards.splits import attacks, refuse_gullible
 from harness.suite import Suite
 from sandbox import Box
 from suites import SUITES

@@ -24,13 +24,11 @@ from test_reward_parity import HOSTILE, right, wrong
 
 from conductor.plan_reward import planned
 from conductor.prompted import conductor_prompted
+from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from harness.records import PODIUM, Question
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.items import RewardItem, Status
-from harness.rewards.values import PAPER
-from harness.solver import ask_differently
+from harness.rewards.outcome import PAPER, RewardItem, Status
+from harness.rewards.reward import Reward, RewardSettings
 from harness.suite import Suite, Varied, at_epoch
-from harness.task import as_scorer, keep_files_private, sample
 from sandbox import IMAGE, Box
 from suites import SUITES
 

@@ -17,10 +17,10 @@ import suites._registry
 from baselines.oracle_plans import make_plans
 from harness.cli import main
 from harness.errors import UserError
-from harness.experiment import FILE, read_experiment
-from harness.extent import without_prompt
 from harness.records import Question
 from harness.regrade import regrade_dir
+from harness.run.experiment import FILE, read_experiment
+from harness.run.request import unknown_prompt_note
 from harness.suite import Prompted
 from suites import SUITES
 from suites.aime25 import PREFIX, Aime25, aime25
@@ -89,10 +89,10 @@ def test_every_suite_with_several_prompts_is_an_inspect_task_that_takes_one() ->
 
 def test_suites_without_the_paper_s_words_are_named_in_one_sentence() -> None:
     both = [Toy(), PromptedToy()]
-    assert without_prompt(both, None) == without_prompt(both, "official") == ""
+    assert unknown_prompt_note(both, None) == unknown_prompt_note(both, "official") == ""
     said = "No paper prompt is known for toy: asked with the official one."
-    assert without_prompt(both[:1], "paper") == said
-    assert without_prompt(both[1:], "paper") == ""
+    assert unknown_prompt_note(both[:1], "paper") == said
+    assert unknown_prompt_note(both[1:], "paper") == ""
 
 
 def test_run_says_which_suites_have_no_paper_prompt(

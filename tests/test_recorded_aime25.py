@@ -15,7 +15,7 @@ import suites._registry  # noqa: F401 - as in every process in which podium is i
 from harness.cassette import open_cassette
 from harness.errors import CassetteMiss, UserError
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.records import Usage
 from harness.usage import usage_from

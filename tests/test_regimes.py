@@ -16,9 +16,9 @@ from baselines.plan_set import GATHER, USE
 from baselines.self_consistency import self_consistency_system
 from baselines.single import single_system
 from harness.pool import Pool, pool_models
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.freeze import digest, frozen
+from harness.rehearsal.drawing import frozen_digest, workers_digest
 from harness.system import System, planned
 from harness.workflow import Step, Workflow
 from sandbox import open_box
@@ -134,8 +134,8 @@ def _clear_pairs(accuracies: dict[str, float], margin: float = 0.2) -> list[tupl
 
 
 def test_the_rehearsal_is_what_was_frozen() -> None:
-    assert digest() == frozen()["sha256"], (
+    assert workers_digest() == frozen_digest()["sha256"], (
         "Rehearsal workers changed, and with them every rehearsal number: raise `version` in "
-        "harness/rehearsal/frozen.toml, put `python -m harness.rehearsal.freeze` there, and say it "
+        "harness/rehearsal/frozen.toml, put `python -m harness.rehearsal.drawing` there, and say it "
         "under Scores in CHANGELOG.md."
     )

@@ -11,8 +11,8 @@ import pytest
 from reported import report, right_up_to, row_of
 from runs import Crew, Exam, sit, steps
 
+from harness.ledger.totals import load_runs
 from harness.records import Grade, Question
-from harness.sittings import read_sittings
 from harness.suite import Split
 from reports.tries import pass_at_ks
 
@@ -111,7 +111,7 @@ def test_another_image_is_another_sitting_even_in_one_directory(tmp_path: Path) 
     sit_code(tmp_path, "single:sage", **DOCKER)
     newer = {**DOCKER, "box_facts": {**DOCKER["box_facts"], "image_id": "sha256:0"}}  # type: ignore[dict-item]
     sit(tmp_path / "logs" / "new", "single:sage", exam=CodeExam(), **newer)
-    sittings, _ = read_sittings([tmp_path / "logs"])
+    sittings, _ = load_runs([tmp_path / "logs"])
     assert len(sittings) == 2
 
 

@@ -13,8 +13,8 @@ from runs import BOOK, Crew, Exam, Heard, number, sit, steps, wrong
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.ledger.votes import vote
-from harness.sittings import read_sittings
+from harness.ledger.answers import answer_key
+from harness.ledger.totals import load_runs
 from reports.blocks import DEFAULT_OPTIONS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.intervals import difference, holm_adjusted
@@ -22,7 +22,7 @@ from reports.row import TableRow
 
 
 def shown(logs: Path, wanted: ReportOptions = DEFAULT_OPTIONS) -> Comparison:
-    sittings, _ = read_sittings([logs])
+    sittings, _ = load_runs([logs])
     return compare(sittings, wanted)
 
 
@@ -101,7 +101,7 @@ def test_many_comparisons_make_a_verdict_harder() -> None:
 def test_costs_of_a_row_are_those_of_its_questions(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     three(logs)
-    rows, (sittings, _) = shown(logs).rows, read_sittings([logs])
+    rows, (sittings, _) = shown(logs).rows, load_runs([logs])
     for sitting in sittings:
         row = row_of(rows, sitting.facts.system)
         usd = [float(one.totals.usd or 0) for one in sitting.attempts]
@@ -145,7 +145,7 @@ def test_the_oracle_router_takes_the_cheapest_right_worker(tmp_path: Path) -> No
     assert "of equal ones the cheapest" in row.derived
     usd = {
         sitting.facts.system: [float(one.totals.usd or 0) for one in sitting.attempts]
-        for sitting in read_sittings([logs])[0]
+        for sitting in load_runs([logs])[0]
     }
     sage, clerk = usd["single:sage"], usd["single:clerk"]
     assert clerk[3] < sage[3], "both are right on question 4"
@@ -202,8 +202,8 @@ def test_derived_rows_change_no_verdict_and_no_adjusted_p(tmp_path: Path) -> Non
 def test_votes_tell_options_apart_and_not_letters() -> None:
     first = {"question": {"permutation": [2, 0, 1, 3]}}
     later = {**first, "asked": {"permutation": [0, 1, 2, 3]}}
-    assert vote(first, "A") == vote(later, "C") != vote(later, "A")
-    assert vote(first, "0d1e") is None, "a letter's digest, from a log without texts"
-    assert vote({}, "70") == vote({"question": {}}, "70") != vote({}, "71")
-    assert vote({}, None) is vote({}, "") is None
-    assert "70" not in str(vote({}, "70"))
+    assert answer_key(first, "A") == answer_key(later, "C") != answer_key(later, "A")
+    assert answer_key(first, "0d1e") is None, "a letter's digest, from a log without texts"
+    assert answer_key({}, "70") == answer_key({"question": {}}, "70") != answer_key({}, "71")
+    assert answer_key({}, None) is answer_key({}, "") is None
+    assert "70" not in str(answer_key({}, "70"))

@@ -12,7 +12,7 @@ from runs import Crew, Exam, Heard, number, sit, steps, wrong
 from scripted import ReplyFunction
 
 from harness.cli import main
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
 from reports.blocks import ReportOptions
 from reports.derived import compare
 from reports.markdown import TERMS
@@ -28,9 +28,9 @@ def pair(logs: Path, exam: Exam = EXAM) -> None:
 
 def test_cochrans_q_leaves_out_what_looks_at_targets(tmp_path: Path) -> None:
     pair(tmp_path)
-    (before,) = compare(read_sittings([tmp_path])[0]).fields
+    (before,) = compare(load_runs([tmp_path])[0]).fields
     sit(tmp_path, "oracle", exam=EXAM, uses_targets=True)
-    (after,) = compare(read_sittings([tmp_path])[0]).fields
+    (after,) = compare(load_runs([tmp_path])[0]).fields
     assert before.cochran is not None
     assert before.cochran == after.cochran
     assert after.cochran is not None

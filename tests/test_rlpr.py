@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import PodiumError, UserError
-from harness.judges import JudgeError
+from harness.judge import JudgeError
 from harness.records import Question
 from suites import SUITES
 from suites.fetch import sources

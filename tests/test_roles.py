@@ -13,14 +13,14 @@ from lcb_rows import MEMBERS, PROBLEMS, all_rows, needs_data, pinned
 
 from harness.errors import UserError
 from harness.records import Question
-from harness.rewards.exams import (
-    Exam,
-    exam_of,
+from harness.rewards.splits import (
+    SuiteSplit,
+    load_split,
+    load_training_split,
     overlaps,
     question_digest,
     refuse_overlap,
-    training_exam,
-    without_shared,
+    without_overlap,
 )
 from harness.suite import Split
 from suites import SUITES
@@ -42,23 +42,23 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def here(split: Split) -> tuple[Exam, ...]:
+def here(split: Split) -> tuple[SuiteSplit, ...]:
     """Return that split of every suite whose data is here, contests by their statements."""
-    found = list[Exam]()
+    found = list[SuiteSplit]()
     for suite in SUITES.values():
         if split in suite.splits:
             try:
-                found.append(exam_of(suite, split))
+                found.append(load_split(suite, split))
             except UserError:  # its data is absent
                 continue
     if (data_folder() / PROBLEMS).is_file():
         members = json.loads((data_folder() / MEMBERS).read_text())
         new = set(members["v6"]) - set(members["v5"])
         if split == "train":
-            found.append(Exam(LIVECODEBENCH_TRAIN, contests(members["v1"])))
+            found.append(SuiteSplit(LIVECODEBENCH_TRAIN, contests(members["v1"])))
         if split == "eval":
             found = [exam for exam in found if exam.suite.name != "livecodebench"]
-            found.append(Exam(SUITES["livecodebench"], contests(new)))
+            found.append(SuiteSplit(SUITES["livecodebench"], contests(new)))
     return tuple(found)
 
 
@@ -74,8 +74,8 @@ def contests(ids: Iterable[str]) -> dict[str, Question]:
     }
 
 
-def exam(*asked: Question) -> Exam:
-    return Exam(NUMBERS, {question.id: question for question in asked})
+def exam(*asked: Question) -> SuiteSplit:
+    return SuiteSplit(NUMBERS, {question.id: question for question in asked})
 
 
 def open_question(text: str, id: str = "a") -> Question:
@@ -140,15 +140,15 @@ def test_an_exam_teaches_nothing() -> None:
     with pytest.raises(
         UserError, match=r"'eval' of suite 'practice-integer' teaches nothing.*train"
     ):
-        training_exam(NUMBERS, "eval")
+        load_training_split(NUMBERS, "eval")
     with pytest.raises(UserError, match=r"'aime25' teaches nothing.*name another suite"):
-        training_exam(SUITES["aime25"], "eval")
+        load_training_split(SUITES["aime25"], "eval")
     with pytest.raises(UserError, match="'aime25' has no 'train' split"):
-        training_exam(SUITES["aime25"])
+        load_training_split(SUITES["aime25"])
 
 
 def test_what_teaches_is_addressed_by_id_and_may_be_cut() -> None:
-    sat = training_exam(NUMBERS, limit=3)
+    sat = load_training_split(NUMBERS, limit=3)
     assert list(sat.questions) == [question.id for question in NUMBERS.load("train")[:3]]
     assert sat.questions["practice-integer-train-0001"].target is not None
 
@@ -160,7 +160,7 @@ def test_an_overlap_is_refused_in_one_sentence_with_its_first_pair_and_the_count
     asked = exam(open_question("1+1", "e1"), open_question("2+2", "e2"))
     with pytest.raises(UserError, match=r"^2 questions .* first t1 of .* is e1 of [^.]*\.$"):
         refuse_overlap([shared], [asked])
-    left = without_shared(shared, [asked])
+    left = without_overlap(shared, [asked])
     assert list(left.questions) == ["t3"]
     refuse_overlap([left], [asked])
 
@@ -178,7 +178,7 @@ def test_v1_teaches_under_a_name_of_its_own_and_is_an_exam_under_another(tmp_pat
     with pytest.raises(UserError, match="has no 'eval' split; it has: train"):
         suite.load("eval")
     with pytest.raises(UserError, match="teaches nothing"):
-        training_exam(suite, "eval")
+        load_training_split(suite, "eval")
     assert SUITES["livecodebench-train@2023-05-01.."].name == "livecodebench-train@2023-05-01.."
 
 
@@ -192,7 +192,7 @@ def test_v1_loads_as_what_teaches(tmp_path: Path) -> None:
         pinned=pinned(tmp_path, files),
         splits=("train",),
     )
-    assert list(training_exam(suite).questions) == ["1873_A", "abc301_a"]
+    assert list(load_training_split(suite).questions) == ["1873_A", "abc301_a"]
 
 
 # --- the data ---------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_what_is_declared_can_be_left_out_of_what_teaches() -> None:
     for taught in here("train"):
         if ids & taught.questions.keys():
             others = [exam for exam in here("eval") if exam.suite.name in ("mmlu", "mbpp")]
-            left = without_shared(taught, others, bare)
+            left = without_overlap(taught, others, bare)
             assert taught.questions.keys() - left.questions.keys() <= ids
             refuse_overlap([left], others, bare)
 
@@ -227,17 +227,17 @@ def test_the_175_new_problems_are_none_of_v1() -> None:
     titles = {id: row["question_title"].casefold() for id, row in all_rows().items()}
     assert {titles[id] for id in v1} & {titles[id] for id in new} == set()
     taught, asked = (
-        Exam(LIVECODEBENCH_TRAIN, contests(v1)),
-        Exam(SUITES["livecodebench"], contests(new)),
+        SuiteSplit(LIVECODEBENCH_TRAIN, contests(v1)),
+        SuiteSplit(SUITES["livecodebench"], contests(new)),
     )
     assert overlaps([taught], [asked], bare) == []
-    whole = Exam(SUITES["livecodebench-v6"], contests(members["v6"]))
+    whole = SuiteSplit(SUITES["livecodebench-v6"], contests(members["v6"]))
     assert len(overlaps([taught], [whole], bare)) == 400
 
 
 def test_mmlu_repeats_itself_as_often_as_declared() -> None:
     try:
-        val, test = exam_of(Mmlu(), "validation"), exam_of(Mmlu())
+        val, test = load_split(Mmlu(), "validation"), load_split(Mmlu())
     except UserError as error:
         pytest.skip(str(error))
     assert (

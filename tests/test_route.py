@@ -14,8 +14,8 @@ from baselines.judging.judged import Contest, Judged, Judgement, judge
 from baselines.judging.splits import Fold, Split, in_folds
 from baselines.routing.router import Embedder, Estimates, Examples, Router
 from harness.errors import UserError
-from harness.learning.learned import Arrays
-from harness.learning.matrix import Asked, Floats, Matrix
+from harness.learning.fit import Arrays
+from harness.learning.matrix import Floats, Matrix, MatrixQuestion
 from reports.routes import (
     FrontierPoint,
     RouteComparison,
@@ -30,7 +30,7 @@ from reports.routes import (
 
 def matrix_of(scores: Sequence[Sequence[float]], usd: Sequence[Sequence[float]]) -> Matrix:
     names = ("cheap", "dear", "other")[: len(scores[0])]
-    asked = tuple(Asked(f"q{n}", f"Say {n}") for n in range(len(scores)))
+    asked = tuple(MatrixQuestion(f"q{n}", f"Say {n}") for n in range(len(scores)))
     tokens = np.full((len(scores), len(names)), np.nan)
     return Matrix("m", "made up", "recorded", names, asked, np.array(scores), np.array(usd), tokens)
 

@@ -17,12 +17,12 @@ from baselines.routing.learning import ROUTERS, policy, rows_sha256, texts_of, t
 from baselines.routing.router import choose
 from baselines.routing.solvers import routed_system
 from baselines.single import single_system
+from harness.context import RunContext, run_context
 from harness.errors import UserError
-from harness.learning.learned import Learned, read_learned, write_learned
-from harness.place import Place, standing_at
+from harness.inspect_adapters import system_of
+from harness.learning.fit import Artifact, read_artifact, write_artifact
 from harness.records import Question
-from harness.rewards.exams import question_digest
-from harness.solver import system_of
+from harness.rewards.splits import question_digest
 
 EACH = pytest.mark.parametrize("name", list(ROUTERS))
 TAUGHT = topics.two_topics(60, seed=0)
@@ -30,7 +30,7 @@ ASKED = topics.two_topics(40, seed=1)
 
 
 @cache
-def taught(name: str, seed: int = 5) -> Learned:
+def taught(name: str, seed: int = 5) -> Artifact:
     """Return what a router with default settings has learnt."""
     return train(ROUTERS[name](), TAUGHT, seed)
 
@@ -39,9 +39,9 @@ def taught(name: str, seed: int = 5) -> Learned:
 @pytest.mark.parametrize("seed", [5, 7])
 def test_a_saved_router_chooses_what_it_chose_before(name: str, seed: int, tmp_path: Path) -> None:
     learned = taught(name, seed)
-    write_learned(learned, tmp_path / "router.npz")
-    with standing_at(Place(log_dir=tmp_path)):
-        read = read_learned("router.npz", name, learned.sha256)
+    write_artifact(learned, tmp_path / "router.npz")
+    with run_context(RunContext(log_dir=tmp_path)):
+        read = read_artifact("router.npz", name, learned.sha256)
     before, after = (policy(one).estimate(texts_of(ASKED)) for one in (learned, read))
     assert np.array_equal(before.score, after.score)
     assert np.array_equal(before.usd, after.usd)
@@ -83,7 +83,7 @@ def test_a_router_is_of_no_use_with_another_embedder() -> None:
     learned = taught("router-knn")
     with pytest.raises(UserError, match=r"trained on 'tfidf'.*with 'wordllama' it must be trained"):
         policy(learned, "wordllama")
-    stranger = Learned(replace(learned.about, embedder="oracle-bone"), learned.arrays)
+    stranger = Artifact(replace(learned.about, embedder="oracle-bone"), learned.arrays)
     with pytest.raises(UserError, match="no embedder 'oracle-bone'; there are tfidf, wordllama"):
         policy(stranger)
 
@@ -94,12 +94,12 @@ def test_an_artefact_that_lacks_a_part_is_refused(name: str) -> None:
     for lost in (part for part in learned.arrays if part != "router/known"):
         left = {part: values for part, values in learned.arrays.items() if part != lost}
         with pytest.raises(UserError, match="damaged"):
-            policy(Learned(learned.about, left))
+            policy(Artifact(learned.about, left))
     fewer = replace(learned.about, workers=topics.WORKERS[:2])
     with pytest.raises(UserError, match="damaged"):
-        policy(Learned(fewer, learned.arrays))
+        policy(Artifact(fewer, learned.arrays))
     with pytest.raises(UserError, match="damaged"):
-        policy(Learned(replace(learned.about, settings={"depth": 3}), learned.arrays))
+        policy(Artifact(replace(learned.about, settings={"depth": 3}), learned.arrays))
 
 
 def test_a_question_without_text_teaches_no_router() -> None:
@@ -155,9 +155,9 @@ def test_a_trained_router_asks_one_worker_the_question_and_nothing_else(
     name: str, tmp_path: Path
 ) -> None:
     learned = train(ROUTERS[name](), topics.two_topics(200, seed=0))
-    write_learned(learned, tmp_path / "router.npz")
+    write_artifact(learned, tmp_path / "router.npz")
     make = getattr(_registry, SYSTEMS[name].solver.removeprefix("baselines/"))
-    with standing_at(Place(log_dir=tmp_path)):
+    with run_context(RunContext(log_dir=tmp_path)):
         system = system_of(lambda: make("router.npz", learned.sha256))
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
     answer = anyio.run(system, QUESTION, rig.pool)

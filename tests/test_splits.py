@@ -6,17 +6,26 @@ import pytest
 from baselines.judging.splits import split_of
 from baselines.matrices import Given, read_matrix
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 from suites.fetch import data_folder
 
 
-def matrix_of(*asked: Asked) -> Matrix:
-    return assembled(About("m", "made up"), asked, [Cell(one.id, "atlas", 1.0) for one in asked])
+def matrix_of(*asked: MatrixQuestion) -> Matrix:
+    return assemble_matrix(
+        MatrixSource("m", "made up"), asked, [MatrixCell(one.id, "atlas", 1.0) for one in asked]
+    )
 
 
 def days(*dates: str) -> Matrix:
-    return matrix_of(*(Asked(f"q{n}", f"Say {n}", date=day) for n, day in enumerate(dates)))
+    return matrix_of(
+        *(MatrixQuestion(f"q{n}", f"Say {n}", date=day) for n, day in enumerate(dates))
+    )
 
 
 def ids(matrix: Matrix, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> list[str]:
@@ -45,7 +54,7 @@ def test_the_last_thirty_percent_of_the_leaderboard_are_its_317_questions() -> N
 
 
 def test_each_question_is_judged_once_by_folds_that_did_not_see_it() -> None:
-    matrix = matrix_of(*(Asked(f"q{n}", f"Say {n}") for n in range(23)))
+    matrix = matrix_of(*(MatrixQuestion(f"q{n}", f"Say {n}") for n in range(23)))
     split = split_of(matrix, "folds:5", 7)
     judged = np.sort(np.concatenate([fold.test for fold in split.folds]))
     assert judged.tolist() == list(range(23))
@@ -56,23 +65,23 @@ def test_each_question_is_judged_once_by_folds_that_did_not_see_it() -> None:
 
 
 def test_a_group_stays_in_one_fold() -> None:
-    matrix = matrix_of(*(Asked(f"q{n}", f"Say {n}", group=f"g{n % 4}") for n in range(16)))
+    matrix = matrix_of(*(MatrixQuestion(f"q{n}", f"Say {n}", group=f"g{n % 4}") for n in range(16)))
     for fold in split_of(matrix, "folds:4:group", 0).folds:
         groups = {matrix.questions[int(at)].group for at in fold.test}
         assert not groups & {matrix.questions[int(at)].group for at in fold.train}
 
 
 def test_questions_that_differ_in_form_only_stay_in_one_fold() -> None:
-    twins = [Asked(f"t{n}", text) for n, text in enumerate(["Say 1!", "say  1"])]
-    matrix = matrix_of(*twins, *(Asked(f"q{n}", f"Say {n + 5}") for n in range(8)))
+    twins = [MatrixQuestion(f"t{n}", text) for n, text in enumerate(["Say 1!", "say  1"])]
+    matrix = matrix_of(*twins, *(MatrixQuestion(f"q{n}", f"Say {n + 5}") for n in range(8)))
     for fold in split_of(matrix, "folds:3", 0).folds:
         assert len({0, 1} & set(fold.test.tolist())) != 1
 
 
 DECLARED = (
-    Asked("a", "Say 1", split="train"),
-    Asked("b", "Say 2", split="train"),
-    Asked("c", "SAY  1", split="eval"),
+    MatrixQuestion("a", "Say 1", split="train"),
+    MatrixQuestion("b", "Say 2", split="train"),
+    MatrixQuestion("c", "SAY  1", split="eval"),
 )
 
 
@@ -104,11 +113,11 @@ def test_shared_questions_teach_nobody_when_that_is_asked_for() -> None:
 )
 def test_a_split_that_cannot_be_made_is_refused(how: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        split_of(matrix_of(Asked("a", "Say 1"), Asked("b", "Say 2")), how, 0)
+        split_of(matrix_of(MatrixQuestion("a", "Say 1"), MatrixQuestion("b", "Say 2")), how, 0)
 
 
 def test_a_share_is_drawn_once_and_equal_questions_stay_together() -> None:
-    matrix = matrix_of(*(Asked(f"q{n}", f"Say {n // 2}") for n in range(20)))
+    matrix = matrix_of(*(MatrixQuestion(f"q{n}", f"Say {n // 2}") for n in range(20)))
     (fold,) = split_of(matrix, "share:0.3", 5).folds
     assert len(fold.test) == 6
     assert not set(fold.test) & set(fold.train)
@@ -116,4 +125,4 @@ def test_a_share_is_drawn_once_and_equal_questions_stay_together() -> None:
     (again,) = split_of(matrix, "share:0.3", 5).folds
     assert again.test.tolist() == fold.test.tolist()
     with pytest.raises(UserError, match="cannot be split"):
-        split_of(matrix_of(Asked("q", "Say"), Asked("r", "Say")), "share:0.3", 5)
+        split_of(matrix_of(MatrixQuestion("q", "Say"), MatrixQuestion("r", "Say")), "share:0.3", 5)

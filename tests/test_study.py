@@ -19,20 +19,31 @@ from conductor.study import (
 from conductor.study_exam import exams_of, pool_of
 from conductor.verdict_reward import ONE_STEP
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 DECLARED = Declared("toy", "toy-exam", "share:0.5", split_seed=3)
 
 
-def matrix_of(asked: list[Asked], workers: tuple[str, ...] = ("Ada (High)", "bo")) -> Matrix:
-    cells = [Cell(one.id, name, float(at)) for one in asked for at, name in enumerate(workers)]
-    return assembled(About("toy", "made up", publishable=False), asked, cells)
+def matrix_of(
+    asked: list[MatrixQuestion], workers: tuple[str, ...] = ("Ada (High)", "bo")
+) -> Matrix:
+    cells = [
+        MatrixCell(one.id, name, float(at)) for one in asked for at, name in enumerate(workers)
+    ]
+    return assemble_matrix(MatrixSource("toy", "made up", publishable=False), asked, cells)
 
 
-def texts(count: int, dated: bool = False) -> list[Asked]:
+def texts(count: int, dated: bool = False) -> list[MatrixQuestion]:
     return [
-        Asked(f"q{n}", f"Word number {n} of  a\nlong tale", date=f"2025-01-{n + 1:02}" * dated)
+        MatrixQuestion(
+            f"q{n}", f"Word number {n} of  a\nlong tale", date=f"2025-01-{n + 1:02}" * dated
+        )
         for n in range(count)
     ]
 
@@ -57,7 +68,9 @@ def test_the_latest_questions_pick_the_checkpoint_where_all_have_a_date() -> Non
 
 
 def test_equal_questions_stay_together() -> None:
-    asked = [Asked(f"q{n}", "The same tale." if n < 8 else f"Tale {n}.") for n in range(10)]
+    asked = [
+        MatrixQuestion(f"q{n}", "The same tale." if n < 8 else f"Tale {n}.") for n in range(10)
+    ]
     found = study_of(DECLARED, matrix_of(asked))
     same = {f"q{n}" for n in range(8)}
     assert not (same & set(ids(found.teaches)) and same & set(ids(found.validates)))
@@ -79,12 +92,12 @@ def test_questions_have_no_targets() -> None:
 
 def test_questions_without_texts_teach_nobody() -> None:
     with pytest.raises(UserError, match="have no text here"):
-        study_of(DECLARED, matrix_of([Asked("q1", ""), Asked("q2", "Why?")]))
+        study_of(DECLARED, matrix_of([MatrixQuestion("q1", ""), MatrixQuestion("q2", "Why?")]))
 
 
 def test_too_few_questions_are_refused() -> None:
     with pytest.raises(UserError, match="too few questions"):
-        study_of(DECLARED, matrix_of([Asked("q1", "Why?")]))
+        study_of(DECLARED, matrix_of([MatrixQuestion("q1", "Why?")]))
 
 
 def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
@@ -127,7 +140,7 @@ def test_a_checkpoint_is_not_judged_on_what_taught_it_or_picked_it() -> None:
 
 def test_a_checkpoint_is_not_judged_on_other_verdicts() -> None:
     about = about_of(study(), ONE_STEP, seed=0)
-    other = matrix_of([Asked("q99", "Why?")], ("bo", "cy"))
+    other = matrix_of([MatrixQuestion("q99", "Why?")], ("bo", "cy"))
     with pytest.raises(UserError, match="trained on other verdicts"):
         refuse_taught(about, other, Path("best"))
 

@@ -11,7 +11,7 @@ from runs import Crew, number, sit, steps, wrong
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
 from reports.scores import ScoredSystem, ScoredSystems, SystemCosts, SystemKind, scored_systems
 from reports.targets import Target, TargetResult, target_results, targets_markdown
 
@@ -119,7 +119,7 @@ def run(logs: Path) -> None:
 
 def test_seeds_of_one_training_are_one_contestant(tmp_path: Path) -> None:
     run(tmp_path)
-    found = scored_systems(read_sittings([tmp_path])[0])
+    found = scored_systems(load_runs([tmp_path])[0])
     who = found.named("conductor@tiny")
     assert who is not None
     assert who.kind == "trained"
@@ -161,4 +161,4 @@ def test_logs_without_anything_trained_or_of_two_seeds_are_refused(
     assert "Nothing that was trained" in capsys.readouterr().err
     sit(tmp_path, "pair", steps("clerk", "sage"), exam=EXAM, seed=1)
     with pytest.raises(UserError, match="one run's directory"):
-        scored_systems(read_sittings([tmp_path])[0])
+        scored_systems(load_runs([tmp_path])[0])

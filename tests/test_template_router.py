@@ -10,9 +10,9 @@ from baselines.template_router import TemplateExplorer, template_system
 from baselines.templates import Seen, expected, templates
 from conductor.policy import by_one
 from harness.errors import UserError
-from harness.estimate.plans import counted_calls
-from harness.learning.exploring import Curriculum, Round, Tried
+from harness.learning.fit import Round, TrainingBudget, TrialResult
 from harness.records import Question
+from harness.run.forecast import counted_calls
 from harness.workflow import Step, Workflow
 
 CREW = ("ada", "bob", "cyd", "dot")
@@ -23,18 +23,20 @@ RIVERS = tuple(
 PRIMES = tuple(
     Question(f"prime-{n}", f"Count primes and divisors below {n}", "integer") for n in range(30)
 )
-TASK = Curriculum((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
+TASK = TrainingBudget((*RIVERS, *PRIMES), CREW, 600, 0, ("toy",))
 
 
-def learn(right: dict[str, str], task: Curriculum = TASK) -> tuple[list[list[Tried]], list[Round]]:
+def learn(
+    right: dict[str, str], task: TrainingBudget = TASK
+) -> tuple[list[list[TrialResult]], list[Round]]:
     """Explore an exam whose questions of a kind are answered by one worker alone, always."""
-    explorer, done, rounds = TemplateExplorer(), list[list[Tried]](), list[Round]()
+    explorer, done, rounds = TemplateExplorer(), list[list[TrialResult]](), list[Round]()
     plans = templates(task.workers).plans
     while made := explorer.next_round(task, done):
         rounds.append(made)
         done.append(
             [
-                Tried(
+                TrialResult(
                     question=name,
                     epoch=epoch,
                     value=float(plans[at].steps[-1].worker == right[name.partition("-")[0]]),

@@ -10,7 +10,7 @@ from conductor.training.estimate import calls_of, dollars_of, estimate_text
 from conductor.training.hours import Assumed, Work, gpu_hours, hours_text, work_of, worker_hours
 from conductor.training.job import Parts, Training, TrainRequest, found
 from conductor.training.memory import Batch, Memory, Spread, memory_of, shape_of
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 
 SMALL = """
 [model.from_scratch]
@@ -68,7 +68,7 @@ def training(tmp_path: Path) -> Training:
 
 
 def made(config: TrainingConfig, out: Path = Path("none")) -> Training:
-    return found(config, TrainRequest(out, dry=True), Parts(catalogue(), controls().bare))
+    return found(config, TrainRequest(out, dry=True), Parts(whole_catalogue(), controls().bare))
 
 
 def in_bytes(memory: Memory) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from conductor.training.config import read_config
 from conductor.training.folder import prepare
 from conductor.training.job import Parts, Training, TrainRequest, found
 from harness.cli import main
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from suites import practice_choice, practice_integer
 from suites.mbpp import MBPP
@@ -30,7 +30,7 @@ MOVED = {
 
 def training(out: Path, moved: Mapping[str, Any] = {}, *, resume: bool = False) -> Training:
     """Return a training whose suites are graded by other versions than ours, where some moved."""
-    parts = catalogue()
+    parts = whole_catalogue()
     known = {name: parts.suites[name] for name in parts.suites}
     parts = replace(parts, suites={**known, **moved})
     config = read_config("practice-cpu", SMALL)
@@ -53,7 +53,7 @@ def edited(out: Path, edit: Any) -> None:
 def test_a_manifest_pins_the_grader_of_every_suite_of_a_mix(tmp_path: Path) -> None:
     prepare(training(tmp_path))
     said = json.loads((tmp_path / "manifest.json").read_text())["data"]
-    known = catalogue().suites
+    known = whole_catalogue().suites
     assert {name: one["version"] for name, one in said.items()} == {
         name: known[name].version for name in NAMES
     }
@@ -65,7 +65,7 @@ def test_a_resumed_training_is_refused_in_a_sentence_that_names_every_grader_tha
     prepare(training(tmp_path))
     edited(tmp_path, lambda said: said.update(code_revision="0123456789abcdef"))
     before = (tmp_path / "manifest.json").read_bytes()
-    now = catalogue().suites
+    now = whole_catalogue().suites
     integer, choice = (now[name].version for name in MOVED)
     version = json.loads(before)["versions"]["podium"]
     assert refused(training(tmp_path, MOVED, resume=True)) == (
@@ -107,7 +107,7 @@ def test_a_checkpoint_says_which_graders_rewarded_it(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "best")
     describe_checkpoint(training(tmp_path / "run", MOVED), folder, 3, None)
     said = read_about(folder).graders
-    now = {name: catalogue().suites[name].version for name in NAMES}
+    now = {name: whole_catalogue().suites[name].version for name in NAMES}
     assert said == {**now, "practice-integer": "1000-A", "practice-choice": "1001-A"}
 
 

@@ -12,7 +12,7 @@ from conductor.training.config import read_config
 from conductor.training.processor import Clock, cpu_seconds
 from conductor.training.progress import cut_short, due, judge, owed, state_of, sure, ungraded
 from conductor.training.watch import Seen, Watching, scalars, seconds_of
-from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 
 SOME: dict[str, Any] = {
     "correct": 1.0,

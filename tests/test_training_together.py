@@ -16,18 +16,18 @@ from conductor.training.rewarding import reward_config
 from conductor.training.settings import dtype
 from conductor.training.together import divided, refuse_divided
 from conductor.training_reward import RewardConfig
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.rewards.items import RewardItem
+from harness.rewards.outcome import RewardItem
 
 SOLVE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
 
 
 def told(*settings: str) -> RewardConfig:
     config = read_config("practice-cpu", settings)
-    parts = Parts(catalogue(), controls().bare)
+    parts = Parts(whole_catalogue(), controls().bare)
     return reward_config(found(config, TrainRequest(Path("none"), dry=True), parts))
 
 

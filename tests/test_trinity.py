@@ -23,8 +23,7 @@ from baselines.calling.turns import (
     turns_system,
 )
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Tried
-from harness.learning.learned import read_learned, write_learned
+from harness.learning.fit import TrainingBudget, TrialResult, read_artifact, write_artifact
 from harness.pool import Pool
 from harness.records import Answer, Question
 
@@ -145,15 +144,15 @@ def test_a_generation_follows_from_the_seed_and_the_fitness_before_it() -> None:
 
 
 def test_a_candidate_without_grades_gets_the_usual_one() -> None:
-    tries = [Tried("q", 1, 1.0, 2, None, ""), Tried("q", 2, None, 2, None, "")]
-    tries += [Tried("r", 1, 0.0, 2, None, ""), Tried("r", 3, 1.0, 2, None, "")]
+    tries = [TrialResult("q", 1, 1.0, 2, None, ""), TrialResult("q", 2, None, 2, None, "")]
+    tries += [TrialResult("r", 1, 0.0, 2, None, ""), TrialResult("r", 3, 1.0, 2, None, "")]
     assert fitness_of(tries, 4) == [0.5, 0.666667, 1.0, 0.666667]
     assert fitness_of([], 2) == [0.0, 0.0]
 
 
-def lesson(calls: int) -> tuple[Curriculum, dict[str, str]]:
+def lesson(calls: int) -> tuple[TrainingBudget, dict[str, str]]:
     questions = tuple(Question(f"q-{at}", f"What is {at} + 1?", "integer") for at in range(9))
-    return Curriculum(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
+    return TrainingBudget(questions, ("bad", "good"), calls, 5, ("toy",)), dict.fromkeys(
         (one.id for one in questions), "ANSWER: right"
     )
 
@@ -167,8 +166,8 @@ def test_trinity_learns_within_its_budget_whom_to_ask_and_runs_as_learnt(tmp_pat
     assert 0 < learned.about.calls == len(rig.heard) <= task.calls
     assert len(done) >= 3
     assert {one.question for one in done[0]} != {one.question for one in done[1]}
-    write_learned(learned, tmp_path / "trinity.npz")
-    system = trinity_system(read_learned(str(tmp_path / "trinity.npz"), "trinity"))
+    write_artifact(learned, tmp_path / "trinity.npz")
+    system = trinity_system(read_artifact(str(tmp_path / "trinity.npz"), "trinity"))
     new = [replace(one, text=f"{one.text} Say it.") for one in task.questions]  # none that taught
     right = [ask(system, rig.again(), one).text == "ANSWER: right" for one in new]
     assert sum(right) >= 8

@@ -22,10 +22,10 @@ from conductor.training_reward import (
     training_reward,
 )
 from harness.errors import TooManyMasked
-from harness.pool_file import read_pool
+from harness.pool_config import read_pool
 from harness.prices import read_book
-from harness.rewards.items import Status
-from harness.rewards.trainer import metrics
+from harness.rewards.outcome import Status
+from harness.rewards.trainers import batch_metrics
 
 TWO = plan((1, "Say 42.", []), (0, "Check it.", ["all"]))
 ASKED: list[int] = []
@@ -116,7 +116,7 @@ def test_metrics_have_the_same_keys_whatever_happened() -> None:
     assert list(usual) == list(nothing)
     assert math.isnan(nothing["podium/steps"])
     assert math.isnan(nothing["podium/worker/bob"])
-    assert {f"podium/{key}" for key in metrics([])} < set(usual)
+    assert {f"podium/{key}" for key in batch_metrics([])} < set(usual)
 
 
 def test_prompts_whose_plans_are_all_worth_the_same_are_named() -> None:

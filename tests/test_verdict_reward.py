@@ -9,10 +9,15 @@ import pytest
 from conductor.form import Form
 from conductor.verdict_reward import ONE_STEP, VerdictReward, recorded
 from harness.errors import TooManyMasked, UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
-from harness.rewards.core import PLAIN
-from harness.rewards.items import RewardItem, RewardOutcome, Status
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.reward import PLAIN
 
 SUITE = "verdicts:toy"
 SECRET = "What is the airspeed of a swallow?"
@@ -21,13 +26,17 @@ SECRET = "What is the airspeed of a swallow?"
 def matrix() -> Matrix:
     """Return two questions and three workers; nobody graded `cy` on the second."""
     cells = [
-        Cell("q1", "ada", 1.0),
-        Cell("q1", "bo", 0.0),
-        Cell("q1", "cy", 0.4),
-        Cell("q2", "ada", 0.0),
-        Cell("q2", "bo", 1.0),
+        MatrixCell("q1", "ada", 1.0),
+        MatrixCell("q1", "bo", 0.0),
+        MatrixCell("q1", "cy", 0.4),
+        MatrixCell("q2", "ada", 0.0),
+        MatrixCell("q2", "bo", 1.0),
     ]
-    return assembled(About("toy", "made up"), [Asked("q1", SECRET), Asked("q2", "Why?")], cells)
+    return assemble_matrix(
+        MatrixSource("toy", "made up"),
+        [MatrixQuestion("q1", SECRET), MatrixQuestion("q2", "Why?")],
+        cells,
+    )
 
 
 REWARD = VerdictReward(recorded(SUITE, matrix()))

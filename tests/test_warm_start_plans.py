@@ -13,9 +13,9 @@ from conductor.training.config import read_config
 from conductor.training.corpus import Corpus, Recipe, corpus_of, made_up, recipe
 from conductor.training.job import Parts, Training, TrainRequest, found
 from conductor.training.rows import Shown
-from harness.cli.parts import catalogue, controls
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.rewards.exams import Exam
+from harness.rewards.splits import SuiteSplit
 from harness.workflow import Workflow
 
 SMALL = (
@@ -27,7 +27,9 @@ SMALL = (
 @pytest.fixture(scope="module")
 def training() -> Training:
     config = read_config("practice-cpu-recursive", (*SMALL, "model.path=anywhere"))
-    return found(config, TrainRequest(Path("none"), dry=True), Parts(catalogue(), controls().bare))
+    return found(
+        config, TrainRequest(Path("none"), dry=True), Parts(whole_catalogue(), controls().bare)
+    )
 
 
 def shown(training: Training) -> list[Shown]:
@@ -82,7 +84,7 @@ def test_a_training_without_later_rounds_draws_none_and_the_same_plans_as_before
 
 def test_a_warm_start_knows_no_target_topic_or_other_hidden_fact(training: Training) -> None:
     bare = {
-        name: Exam(
+        name: SuiteSplit(
             exam.suite,
             {
                 id: replace(one, target=None, topic="", metadata={})

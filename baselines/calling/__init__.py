@@ -13,9 +13,9 @@ from baselines.calling.mas_router import MAS_SAMPLE, ROUTER_MAS
 from baselines.calling.smoothie import SMOOTHIE_GLOBAL, SMOOTHIE_LOCAL
 from baselines.calling.trinity import TRINITY
 from baselines.calling.turns import RANDOM_TRINITY
-from harness.system import Manifest
+from harness.system import SystemCard
 
-MANIFESTS: tuple[Manifest, ...] = (
+MANIFESTS: tuple[SystemCard, ...] = (
     ROUTER_LLM,
     SMOOTHIE_GLOBAL,
     SMOOTHIE_LOCAL,

@@ -17,10 +17,10 @@ from baselines.calling.hashing import hashed
 from baselines.routing.descent import sigmoid
 from baselines.self_consistency import vote
 from harness.errors import UserError
+from harness.execute import Session
 from harness.extract import normalised
 from harness.learning.matrix import Floats
 from harness.records import Kind, Question
-from harness.session import Session
 from harness.workflow import Step
 
 Scorer = Literal["agreement", "verifier", "logistic"]

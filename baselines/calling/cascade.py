@@ -17,13 +17,13 @@ from baselines.calling.cascade_training import ORDER, STAGES, THRESHOLDS, WEIGHT
 from baselines.calling.teaching import refuse_taught
 from baselines.single import known
 from harness.errors import UserError
-from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.execute import Session
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import Artifact, read_artifact, refuse_other_workers
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Expected, Manifest, System
+from harness.system import Expected, System, SystemCard
 
 THRESHOLD = 0.6
 """Confidence from which on an untrained cascade accepts: two of three samples agree. Ours."""
@@ -55,7 +55,7 @@ def _expected(scoring: Scoring) -> Expected:
     return calls
 
 
-CASCADE = Manifest(
+CASCADE = SystemCard(
     name="cascade",
     solver="baselines/cascade",
     summary="Up to three workers in turn; the first answer that samples agree on stands.",
@@ -70,7 +70,7 @@ CASCADE = Manifest(
         *_DEVIATIONS,
     ),
 )
-AUTOMIX = Manifest(
+AUTOMIX = SystemCard(
     name="cascade-automix",
     solver="baselines/cascade_automix",
     summary="Up to three workers in turn; the first answer that its worker verifies stands.",
@@ -89,7 +89,7 @@ AUTOMIX = Manifest(
         *_DEVIATIONS,
     ),
 )
-FRUGAL = Manifest(
+FRUGAL = SystemCard(
     name="cascade-frugal",
     solver="baselines/cascade_frugal",
     summary="Up to three workers in turn; the first answer that a fitted scorer trusts stands.",
@@ -123,7 +123,7 @@ def untrained(workers: Sequence[str], threshold: float, pool: Pool) -> Stages:
     return Stages(chosen, (threshold,) * (len(chosen) - 1), {})
 
 
-def trained(learned: Learned, pool: Pool) -> Stages:
+def trained(learned: Artifact, pool: Pool) -> Stages:
     """Return the stages that were learnt."""
     refuse_other_workers(learned, pool.workers)
     names = learned.about.workers
@@ -134,7 +134,7 @@ def trained(learned: Learned, pool: Pool) -> Stages:
 
 def cascade_system(
     scoring: Scoring,
-    learned: Learned | None = None,
+    learned: Artifact | None = None,
     workers: Sequence[str] = (),
     threshold: float = THRESHOLD,
 ) -> System:
@@ -188,9 +188,9 @@ class Given:
     threshold: float = THRESHOLD
 
 
-def _made(manifest: Manifest, given: Given) -> Solver:
+def _made(manifest: SystemCard, given: Given) -> Solver:
     """Return the solver of a cascade; UserError for samples other than it was learnt with."""
-    taught = read_learned(given.learned, manifest.name, given.sha256) if given.learned else None
+    taught = read_artifact(given.learned, manifest.name, given.sha256) if given.learned else None
     samples = (taught.about.settings or {}).get("samples") if taught else given.scoring.samples
     if samples != given.scoring.samples:
         raise UserError(f"{given.learned} was learnt with samples={samples}: give the same.")
@@ -236,7 +236,7 @@ def cascade_frugal(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
     """Ask worker after worker until a fitted scorer trusts an answer."""
-    read_learned(learned, FRUGAL.name, sha256)  # it must be trained
+    read_artifact(learned, FRUGAL.name, sha256)  # it must be trained
     return _made(FRUGAL, Given(LOGISTIC, learned, sha256, pool))
 
 

@@ -16,8 +16,7 @@ from baselines.calling.teaching import about, refuse_too_few
 from baselines.ridge_logistic import fitted
 from baselines.routing.descent import sigmoid
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Round, Tried
-from harness.learning.learned import Learned
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Floats
 
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
@@ -87,7 +86,9 @@ class CascadeExplorer:
     name: str
     scoring: Scoring
 
-    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
         """Return the one round there is."""
         each = self.scoring.calls * len(given.workers)
         refuse_too_few(self.name, given, each)
@@ -98,7 +99,7 @@ class CascadeExplorer:
         workers = len(given.workers)
         return Round("baselines/try_cascade", args, most, workers, most_calls=self.scoring.calls)
 
-    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
         weights = self._weights(rows, len(given.workers))
@@ -115,9 +116,9 @@ class CascadeExplorer:
             THRESHOLDS: np.array(chosen.thresholds, dtype=np.float64),
             WEIGHTS: weights,
         }
-        return Learned(about(self.name, given, done, settings), arrays)
+        return Artifact(about(self.name, given, done, settings), arrays)
 
-    def _weights(self, rows: Sequence[Sequence[Tried]], workers: int) -> Floats:
+    def _weights(self, rows: Sequence[Sequence[TrialResult]], workers: int) -> Floats:
         """Return (workers, FEATURES) logistic weights; no rows for the other scorers."""
         if self.scoring.scorer != "logistic":
             return np.zeros((0, FEATURES))
@@ -127,7 +128,7 @@ class CascadeExplorer:
         right = right.reshape(len(rows), workers)
         return np.array([fitted(seen[:, at], right[:, at], PULL) for at in range(workers)])
 
-    def _out_of_fold(self, rows: Sequence[Sequence[Tried]]) -> list[list[float]]:
+    def _out_of_fold(self, rows: Sequence[Sequence[TrialResult]]) -> list[list[float]]:
         """Return (questions, workers) confidences by scorers that have not seen the question.
 
         On what it was fitted to, a scorer with more features than questions is nearly always sure
@@ -143,7 +144,7 @@ class CascadeExplorer:
                     sure[at][worker] = float(sigmoid(seen @ weights[worker]))
         return sure
 
-    def _tables(self, rows: Sequence[Sequence[Tried]]) -> Tries:
+    def _tables(self, rows: Sequence[Sequence[TrialResult]]) -> Tries:
         priced = all(one.usd is not None for row in rows for one in row)
         sure = [[float(one.noted["confidence"]) for one in row] for row in rows]
         if self.scoring.scorer == "logistic":
@@ -157,12 +158,12 @@ class CascadeExplorer:
         )
 
 
-def _complete(tries: Sequence[Tried], workers: int) -> list[list[Tried]]:
+def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
     """Return the tries by question, in epoch order, of questions that every worker was graded on.
 
     UserError when there is none.
     """
-    by_question: dict[str, dict[int, Tried]] = {}
+    by_question: dict[str, dict[int, TrialResult]] = {}
     for one in tries:
         if one.value is not None:
             by_question.setdefault(one.question, {})[one.epoch] = one

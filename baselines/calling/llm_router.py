@@ -11,11 +11,11 @@ from inspect_ai.model import ChatMessageUser
 from inspect_ai.solver import Solver, solver
 
 from harness.errors import UserError
+from harness.execute import Session
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
 ROUTE = """\
@@ -37,7 +37,7 @@ AVAILABLE LANGUAGE MODELS:
 
 _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
 
-ROUTER_LLM = Manifest(
+ROUTER_LLM = SystemCard(
     name="router-llm",
     solver="baselines/router_llm",
     summary="The pool's conductor names one worker for each question, and it answers alone.",

@@ -16,13 +16,20 @@ from baselines.calling.mas_space import PROMPTS, Design, described, drawn, most_
 from baselines.calling.teaching import about, refuse_taught, refuse_too_few
 from baselines.draws import draws
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Explorer, Round, Tried
-from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import (
+    Artifact,
+    Explorer,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+    refuse_other_workers,
+)
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System, planned
+from harness.system import System, SystemCard, planned
 from harness.workflow import Workflow
 
 NAME = "router-mas"
@@ -58,7 +65,7 @@ def sampled_system(seed: int = 0) -> System:
     return planned(plan)
 
 
-def routed_system(learned: Learned, seed: int = 0) -> System:
+def routed_system(learned: Artifact, seed: int = 0) -> System:
     """Return the system that runs the design of which the most is expected."""
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
@@ -77,7 +84,9 @@ def routed_system(learned: Learned, seed: int = 0) -> System:
 class MasExplorer:
     """Runs one drawn design on each of as many train questions as the budget pays for."""
 
-    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
         """Return the one round there is: all questions, as often as the budget allows."""
         refuse_too_few(NAME, given, most_calls())
         if done:
@@ -86,7 +95,7 @@ class MasExplorer:
         args = {"seed": given.seed}
         return Round("baselines/mas_sample", args, questions, epochs)  # its plans can be counted
 
-    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the regression's weights; UserError when nothing was graded."""
         asked, n = (
             {question.id: question for question in given.questions},
@@ -103,9 +112,9 @@ class MasExplorer:
             raise UserError(f"{NAME} learnt nothing: no try was graded; run it again.")
         weights = ridge(np.array(rows), np.array(grades))
         settings = {"embedder": f"hashed words, {WORDS}", "tries": len(rows)}
-        return Learned(about(NAME, given, done, settings), {WEIGHTS: weights})
+        return Artifact(about(NAME, given, done, settings), {WEIGHTS: weights})
 
-    def _extent(self, given: Curriculum) -> tuple[int, int]:
+    def _extent(self, given: TrainingBudget) -> tuple[int, int]:
         """Return how many questions and epochs a budget pays for, by the calls of their designs."""
         n, spent, epoch = len(given.workers), 0, 0
         while True:
@@ -128,7 +137,7 @@ def _explorer() -> Explorer:
     return MasExplorer()
 
 
-MAS_SAMPLE = Manifest(
+MAS_SAMPLE = SystemCard(
     name="mas-sample",
     solver="baselines/mas_sample",
     summary="A mode of collaboration, its members and their roles, drawn for each question.",
@@ -139,7 +148,7 @@ MAS_SAMPLE = Manifest(
     prompts=PROMPTS,
     deviations=("modes, roles and prompts are in our own words, from the paper's description",),
 )
-ROUTER_MAS = Manifest(
+ROUTER_MAS = SystemCard(
     name=NAME,
     solver="baselines/router_mas",
     summary="A learned choice of collaboration mode, members and roles for each question.",
@@ -170,4 +179,4 @@ def router_mas(
     seed: int = 0, learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
     """Run the design of which the most is expected after training."""
-    return as_solver(routed_system(read_learned(learned, NAME, sha256), seed), pool)
+    return as_solver(routed_system(read_artifact(learned, NAME, sha256), seed), pool)

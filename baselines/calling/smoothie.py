@@ -18,15 +18,22 @@ from inspect_ai.solver import Solver, solver
 from baselines.calling.hashing import hashed
 from baselines.calling.teaching import about, refuse_taught, refuse_too_few
 from harness.errors import UserError
+from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.exploring import Curriculum, Explorer, Round, Tried
-from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import (
+    Artifact,
+    Explorer,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+    refuse_other_workers,
+)
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
 LEAST = 3
@@ -94,7 +101,7 @@ def chosen(distances: Floats, answers: Sequence[str | None]) -> int:
     return int(np.argmin(np.where(barred, np.inf, np.round(errors(distances), 12))))
 
 
-def smoothie_system(learned: Learned | None = None) -> System:
+def smoothie_system(learned: Artifact | None = None) -> System:
     """Return the system that asks all workers and answers with the reply of the one it trusts.
 
     With what was learnt on the train split, its distances count beside this question's.
@@ -125,7 +132,9 @@ def smoothie_system(learned: Learned | None = None) -> System:
 class SmoothieExplorer:
     """Asks every worker as many train questions as the budget pays for, and keeps distances."""
 
-    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
         """Return the one round there is."""
         refuse_too_few(GLOBAL, given, max(LEAST, len(given.workers)))
         if done:
@@ -134,7 +143,7 @@ class SmoothieExplorer:
         most = min(len(given.questions), given.calls // each)
         return Round("baselines/smoothie_local", {}, questions=most, epochs=1, most_calls=each)
 
-    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the sum of distances over all tries; grades are not looked at."""
         n = len(given.workers)
         total = np.zeros((n, n))
@@ -142,14 +151,14 @@ class SmoothieExplorer:
         for one in tries:
             total[np.triu_indices(n, 1)] += np.array(one.noted[DISTANCES], dtype=np.float64)
         settings = {"embedder": EMBEDDER, "tries": len(tries)}
-        return Learned(about(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
+        return Artifact(about(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
 
 
 def _explorer() -> Explorer:
     return SmoothieExplorer()
 
 
-SMOOTHIE_GLOBAL = Manifest(
+SMOOTHIE_GLOBAL = SystemCard(
     name=GLOBAL,
     solver="baselines/smoothie_global",
     summary="Every worker answers; the one that agreed most on train questions is trusted.",
@@ -164,7 +173,7 @@ SMOOTHIE_GLOBAL = Manifest(
         *_DEVIATIONS,
     ),
 )
-SMOOTHIE_LOCAL = Manifest(
+SMOOTHIE_LOCAL = SystemCard(
     name=LOCAL,
     solver="baselines/smoothie_local",
     summary="Every worker answers; the answer nearest to all others stands.",
@@ -186,7 +195,7 @@ def smoothie_global(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
     """Ask every worker; answer with the one that agreed most on the train split and here."""
-    return as_solver(smoothie_system(read_learned(learned, GLOBAL, sha256)), pool)
+    return as_solver(smoothie_system(read_artifact(learned, GLOBAL, sha256)), pool)
 
 
 @solver

@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import UserError
-from harness.learning.exploring import Curriculum, Tried
-from harness.learning.learned import Learned, LearntFrom
+from harness.learning.fit import Artifact, ArtifactSource, TrainingBudget, TrialResult
 from harness.records import Question
-from harness.rewards.exams import question_digest, whole_text
+from harness.rewards.splits import question_digest, whole_text
 
 
 def about(
     system: str,
-    given: Curriculum,
-    done: Sequence[Sequence[Tried]],
+    given: TrainingBudget,
+    done: Sequence[Sequence[TrialResult]],
     settings: Mapping[str, Any],
-) -> LearntFrom:
+) -> ArtifactSource:
     """Return what an artefact says of the tries that taught it."""
     tries = [one for tried in done for one in tried]
     asked = {one.question for one in tries}
     rows = [[one.question, one.epoch, one.value, one.usd, dict(one.noted)] for one in tries]
-    return LearntFrom(
+    return ArtifactSource(
         system=system,
         rows_sha256=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
         suites=given.suites,
@@ -38,7 +37,7 @@ def about(
     )
 
 
-def refuse_taught(learned: Learned, question: Question) -> None:
+def refuse_taught(learned: Artifact, question: Question) -> None:
     """Raise UserError for a question that taught an artefact: it cannot be examined by it."""
     if question_digest(whole_text(question)) in learned.about.questions:
         raise UserError(
@@ -47,7 +46,7 @@ def refuse_taught(learned: Learned, question: Question) -> None:
         )
 
 
-def refuse_too_few(system: str, given: Curriculum, least: int) -> None:
+def refuse_too_few(system: str, given: TrainingBudget, least: int) -> None:
     """Raise UserError, before a call, when a budget does not pay for the least that is needed."""
     if given.calls < least or not given.questions:
         raise UserError(

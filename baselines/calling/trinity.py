@@ -17,20 +17,19 @@ from baselines.calling.turns import (
     Turn,
     turns_system,
 )
-from harness.learning.exploring import Explorer
-from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import Artifact, Explorer, read_artifact, refuse_other_workers
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
-from harness.solver import as_solver
-from harness.system import Manifest, System
+from harness.system import System, SystemCard
 
 
 def _explorer() -> Explorer:
     return TrinityExplorer()
 
 
-TRINITY = Manifest(
+TRINITY = SystemCard(
     name=NAME,
     solver="baselines/trinity",
     summary="Up to five turns; an evolved linear head chooses worker and role of each.",
@@ -53,7 +52,7 @@ TRINITY = Manifest(
 )
 
 
-def trinity_system(learned: Learned) -> System:
+def trinity_system(learned: Artifact) -> System:
     """Return the loop led by what was learnt."""
     encode = encoder(learned.about.embedder)
     workers = learned.about.workers
@@ -92,7 +91,7 @@ def trinity(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
     """Take up to five turns, led by a head that was evolved on the train split."""
-    return as_solver(trinity_system(read_learned(learned, NAME, sha256)), pool)
+    return as_solver(trinity_system(read_artifact(learned, NAME, sha256)), pool)
 
 
 @solver

@@ -15,8 +15,7 @@ from baselines.calling.coordinator import HASH, encoder, size
 from baselines.calling.teaching import about, refuse_too_few
 from baselines.calling.turns import TURNS
 from baselines.extras import needed
-from harness.learning.exploring import Curriculum, Round, Tried
-from harness.learning.learned import Learned
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Floats
 
 NAME = "trinity"
@@ -53,7 +52,7 @@ def evolved(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
     return np.array([search.ask() for _ in range(most)]), np.array(search.mean)
 
 
-def fitness_of(tries: Sequence[Tried], candidates: int) -> list[float]:
+def fitness_of(tries: Sequence[TrialResult], candidates: int) -> list[float]:
     """Return each candidate's mean grade; who has none gets the mean of all, and 0 without any."""
     grades: list[list[float]] = [[] for _ in range(candidates)]
     for one in tries:
@@ -83,7 +82,9 @@ class TrinityExplorer:
     features: str = HASH
     turns: int = TURNS
 
-    def next_round(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Round | None:
+    def next_round(
+        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
+    ) -> Round | None:
         """Return the next generation, None when the budget may not pay for all its turns."""
         dims = size(len(given.workers), encoder(self.features).dims)
         each = population(dims) * self.turns
@@ -102,15 +103,15 @@ class TrinityExplorer:
         most = self.turns
         return Round("baselines/try_trinity", args, questions, population(dims), first, most)
 
-    def learnt(self, given: Curriculum, done: Sequence[Sequence[Tried]]) -> Learned:
+    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
         dims = size(len(given.workers), encoder(self.features).dims)
         fitness = [fitness_of(tried, population(dims)) for tried in done]
         _, mean = evolved(dims, given.seed, fitness)
         settings = {"embedder": self.features, "turns": self.turns, "generations": len(fitness)}
-        return Learned(about(NAME, given, done, settings), {WEIGHTS: mean})
+        return Artifact(about(NAME, given, done, settings), {WEIGHTS: mean})
 
-    def _questions(self, given: Curriculum, each: int) -> int:
+    def _questions(self, given: TrainingBudget, each: int) -> int:
         """Return the questions per candidate: a budget buys as many of them as generations.
 
         The paper's own has 16 questions and 60 generations; what a smaller one is best spent on

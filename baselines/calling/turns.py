@@ -15,12 +15,12 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.draws import draws
 from harness.errors import UserError
+from harness.execute import Session
 from harness.extract import normalised
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
-from harness.session import Session
-from harness.solver import as_solver
-from harness.system import Manifest, System
+from harness.system import System, SystemCard
 from harness.workflow import Step
 
 Role = Literal["thinker", "worker", "verifier"]
@@ -132,7 +132,7 @@ def least_turns(turns: int) -> int:
     return min(2, turns)
 
 
-RANDOM_TRINITY = Manifest(
+RANDOM_TRINITY = SystemCard(
     name="random-trinity",
     solver="baselines/random_trinity",
     summary="Up to five turns, each by a random worker in a random role.",

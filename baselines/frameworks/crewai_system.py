@@ -11,10 +11,10 @@ from inspect_ai.solver import Solver, solver
 
 from baselines.frameworks.pipeline import INSTRUCTIONS
 from baselines.frameworks.systems import DEVIATIONS, Named, models
-from harness.bridging.bridged_script import Script, bridged_script
+from harness.bridge import Script, bridge_script
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.system import System, SystemCard, exactly
 
 VARIABLE = "PODIUM_CREWAI"
 """The Python that has CrewAI, as the sandbox knows it; by default its `python3`."""
@@ -25,7 +25,7 @@ QUIET = {
 }
 """Switches CrewAI's reports to its makers off."""
 
-CREWAI = Manifest(
+CREWAI = SystemCard(
     name="crewai",
     solver="baselines/crewai",
     summary="Planner, executor and verifier as a CrewAI crew, in sequence.",
@@ -55,7 +55,7 @@ def crewai_system(named: Named = (None, None, None)) -> System:
         }
         return Script(source, python, given, QUIET)
 
-    return bridged_script(CREWAI.name, script)
+    return bridge_script(CREWAI.name, script)
 
 
 @solver

@@ -18,12 +18,12 @@ from baselines.frameworks import (
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast
 from baselines.roles import cast
 from baselines.single import known
-from harness.bridging.bridge import PREFIX, bridged
+from harness.bridge import PREFIX, bridge_framework
 from harness.errors import UserError
-from harness.field import missing_extra
+from harness.inspect_adapters import as_solver
 from harness.pool import Pool
-from harness.solver import as_solver
-from harness.system import Manifest, System, exactly
+from harness.run.systems import missing_extra
+from harness.system import System, SystemCard, exactly
 
 Answers = Callable[[str, Cast], Awaitable[str]]
 """(question, models of planner, executor and verifier) -> the answer."""
@@ -34,9 +34,9 @@ DEVIATIONS = (
 )
 
 
-def _manifest(name: str, summary: str, source: str, modules: tuple[str, ...]) -> Manifest:
+def _manifest(name: str, summary: str, source: str, modules: tuple[str, ...]) -> SystemCard:
     first = name in ("langgraph", "langchain", "openai-agents")
-    return Manifest(
+    return SystemCard(
         name=name,
         solver=f"baselines/{name.replace('-', '_')}",
         summary=summary,
@@ -87,7 +87,7 @@ AGENT_FRAMEWORK = _manifest(
     "github.com/microsoft/agent-framework: core 1.23, openai 1.17, orchestrations 1.1",
     ("agent_framework", "agent_framework_openai", "agent_framework_orchestrations"),
 )
-FRAMEWORKS: Mapping[str, Manifest] = {
+FRAMEWORKS: Mapping[str, SystemCard] = {
     one.name: one for one in (LANGGRAPH, LANGCHAIN, OPENAI_AGENTS, AUTOGEN, AG2, AGENT_FRAMEWORK)
 }
 """By name as in tables."""
@@ -119,7 +119,7 @@ def framework_system(name: str, named: Named = (None, None, None)) -> System:
     async def answer(question: str, pool: Pool) -> str:
         return await _ANSWERS[name](question, models(pool, named))
 
-    return bridged(name, answer)
+    return bridge_framework(name, answer)
 
 
 @solver

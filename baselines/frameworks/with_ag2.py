@@ -1,7 +1,7 @@
 """The pipeline with AG2: three agents, each asked with the replies so far in one text."""
 
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast, prompt
-from harness.bridging.bridge import client_settings
+from harness.bridge import client_settings
 
 
 async def answer(question: str, cast: Cast) -> str:

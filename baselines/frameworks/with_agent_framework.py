@@ -1,7 +1,7 @@
 """The pipeline with Microsoft's Agent Framework: a sequential workflow of three agents."""
 
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast
-from harness.bridging.bridge import client_settings
+from harness.bridge import client_settings
 
 
 async def answer(question: str, cast: Cast) -> str:

@@ -3,7 +3,7 @@
 import warnings
 
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast
-from harness.bridging.bridge import client_settings
+from harness.bridge import client_settings
 
 INFO = {
     "vision": False,

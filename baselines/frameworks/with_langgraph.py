@@ -3,7 +3,7 @@
 from typing import Any
 
 from baselines.frameworks.pipeline import INSTRUCTIONS, Cast
-from harness.bridging.bridge import client_settings
+from harness.bridge import client_settings
 
 
 async def answer(question: str, cast: Cast) -> str:

@@ -1,7 +1,7 @@
 """Which questions teach and which are judged: by date, drawn, or as the source declares.
 
 Nothing that is judged has taught, neither under its id nor under another one: questions whose texts
-differ in form only (harness/rewards/exams.py) are one question here. Not here: whether a paraphrase
+differ in form only (harness/rewards/splits.py) are one question here. Not here: whether a paraphrase
 is the same question; nobody looks for that.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.plural import counted
-from harness.rewards.exams import question_digest
+from harness.learning.matrix import Matrix, MatrixQuestion
+from harness.rewards.splits import question_digest
+from harness.text import pluralise
 
 Rows = NDArray[np.intp]
 FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
@@ -88,7 +88,7 @@ def by_date(matrix: Matrix, share: float) -> Split:
     return Split(name, (Fold(np.array(order[:at]), np.array(order[at:])),))
 
 
-def _by_day(asked: Asked) -> tuple[str, str]:
+def _by_day(asked: MatrixQuestion) -> tuple[str, str]:
     return asked.date, asked.id
 
 
@@ -151,7 +151,7 @@ def declared(matrix: Matrix) -> Split:
 _SIDES = ("train", "eval")
 
 
-def key_of(asked: Asked) -> str:
+def key_of(asked: MatrixQuestion) -> str:
     """Return what is equal for equal questions: a digest of the text, or the id without one."""
     return question_digest(asked.text) if asked.text else asked.id
 
@@ -168,11 +168,11 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
         folds.append(Fold(np.setdiff1d(fold.train, shared), fold.test) if shared else fold)
     if not dropped:
         return split
-    note = f"{counted(dropped, 'question')} taught nobody: judged too, under this or another id."
+    note = f"{pluralise(dropped, 'question')} taught nobody: judged too, under this or another id."
     return replace(split, folds=tuple(folds), notes=(*split.notes, note))
 
 
-def _shared(questions: Sequence[Asked], keys: Sequence[str], fold: Fold) -> list[int]:
+def _shared(questions: Sequence[MatrixQuestion], keys: Sequence[str], fold: Fold) -> list[int]:
     judged: list[int] = fold.test.tolist()
     taught: list[int] = fold.train.tolist()
     asked = {keys[at] for at in judged} | {questions[at].id for at in judged}
@@ -184,7 +184,7 @@ def _said(matrix: Matrix, keys: Sequence[str], fold: Fold, shared: Sequence[int]
     judged: list[int] = fold.test.tolist()
     same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
     return (
-        f"{matrix.name}: {counted(len(shared), 'question')} would teach and be judged, first "
+        f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, first "
         f"{matrix.questions[first].id}, which is {', '.join(same)}: leave them out of what teaches "
         "with --drop-shared."
     )

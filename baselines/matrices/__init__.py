@@ -1,7 +1,7 @@
 """Recorded verdicts of others as matrices: what routers learn from and are judged on, today.
 
 One small file a source, a registry by name. Reading order: `reading.py` (what importers share),
-then any importer. Not here: averaging draws into a `Matrix` (harness/learning/matrix_cells.py),
+then any importer. Not here: averaging draws into a `Matrix` (harness/learning/matrix.py),
 splits and judging (baselines/judging/), routers (baselines/routing/).
 """
 
@@ -17,8 +17,7 @@ from baselines.matrices.routerarena import ROUTERARENA
 from baselines.matrices.routerbench import ROUTERBENCH
 from baselines.matrices.saturn_aime import AIME25
 from harness.errors import UserError
-from harness.learning.matrix import Matrix
-from harness.learning.matrix_logs import matrix_of_logs
+from harness.learning.matrix import Matrix, matrix_of_logs
 
 __all__ = ["SOURCES", "Given", "Source", "read_matrix"]
 

@@ -18,8 +18,13 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_rows, pinned
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 from harness.records import Question
 
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
@@ -57,27 +62,29 @@ def read(given: Given) -> Matrix:
     cells = [*_cells(verdicts), *_epoch_cells(epochs)]
     _refuse_partial(cells, verdicts)
     questions, reason = _questions(given)
-    about = About(
+    about = MatrixSource(
         "gpqa-verdicts",
         f"klukosiute/gpqa-eval, HaveFunWithAI/gpqa_diamond_exp, stephlinds/evalconfidence: {pin}",
         notes=(NOTE, reason) if reason else (NOTE,),
         publishable=False,
     )
-    return assembled(about, _asked(cells, questions), cells)
+    return assemble_matrix(about, _asked(cells, questions), cells)
 
 
-def _cells(path: Path) -> Iterator[Cell]:
+def _cells(path: Path) -> Iterator[MatrixCell]:
     for row in checked_rows(_Verdict, path):
         if row.source in COUNTED:
-            yield Cell(row.record_id, COUNTED[row.source].format(row.model), float(row.correct))
+            yield MatrixCell(
+                row.record_id, COUNTED[row.source].format(row.model), float(row.correct)
+            )
 
 
-def _epoch_cells(path: Path) -> Iterator[Cell]:
+def _epoch_cells(path: Path) -> Iterator[MatrixCell]:
     for row in checked_rows(_Epoch, path):
-        yield Cell(row.item_id, f"{row.model_id} (evalconfidence)", row.score)
+        yield MatrixCell(row.item_id, f"{row.model_id} (evalconfidence)", row.score)
 
 
-def _refuse_partial(cells: Sequence[Cell], path: Path) -> None:
+def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
     """Raise UserError when a declared worker has not passed all questions often enough."""
     passes = Counter((cell.worker, cell.question) for cell in cells)
     for worker in dict.fromkeys(cell.worker for cell in cells):
@@ -100,9 +107,9 @@ def _questions(given: Given) -> tuple[dict[str, Question], str]:
         return {}, f"No question texts, so no router can learn: {error}"
 
 
-def _asked(cells: Sequence[Cell], questions: dict[str, Question]) -> list[Asked]:
+def _asked(cells: Sequence[MatrixCell], questions: dict[str, Question]) -> list[MatrixQuestion]:
     return [
-        Asked(
+        MatrixQuestion(
             id=id,
             text=questions[id].text if id in questions else "",
             kind="choice",

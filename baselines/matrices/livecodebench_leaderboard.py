@@ -10,8 +10,13 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_json, checked_rows, pinned
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 SCORES = "lcb_leaderboard_matrix/performances_generation_v6_16models_1055q.json.gz"
 PROBLEMS = "lcb_problems/lcb_v6_1055_problems_assembled.jsonl.gz"
@@ -43,18 +48,18 @@ def read(given: Given) -> Matrix:
     board = checked_json(_Board, scores)
     asked = [_asked(row) for row in checked_rows(_Problem, problems)]
     _refuse_unknown(board, asked, problems)
-    cells = [Cell(one.question_id, one.model, one.score / 100) for one in board.performances]
-    about = About(
+    cells = [MatrixCell(one.question_id, one.model, one.score / 100) for one in board.performances]
+    about = MatrixSource(
         "lcb-leaderboard",
         f"LiveCodeBench/livecodebench.github.io, release_v6 leaderboard: {pin}",
         notes=(NOTE,),
         drawn=10,
     )
-    return assembled(about, asked, cells)
+    return assemble_matrix(about, asked, cells)
 
 
-def _asked(row: _Problem) -> Asked:
-    return Asked(
+def _asked(row: _Problem) -> MatrixQuestion:
+    return MatrixQuestion(
         id=row.question_id,
         text=f"{row.question_title}\n\n{row.question_content}",
         kind="program",
@@ -63,7 +68,7 @@ def _asked(row: _Problem) -> Asked:
     )
 
 
-def _refuse_unknown(board: _Board, asked: list[Asked], problems: Path) -> None:
+def _refuse_unknown(board: _Board, asked: list[MatrixQuestion], problems: Path) -> None:
     known = {one.id for one in asked}
     for one in board.performances:
         if one.question_id not in known:

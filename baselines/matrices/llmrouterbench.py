@@ -18,8 +18,13 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_json
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 _STAMP = re.compile(r"(\d{8}_\d{6})\.json$")
 Found = dict[tuple[str, str, str], tuple[str, Path, "_File"]]
@@ -68,8 +73,8 @@ def read(given: Given) -> Matrix:
             "reads the unpacked release, DIR/<dataset>/<split>/<model>/*.json."
         )
     files = _newest(folder)
-    asked: dict[str, Asked] = {}
-    cells: list[Cell] = []
+    asked: dict[str, MatrixQuestion] = {}
+    cells: list[MatrixCell] = []
     for _, path, file in files.values():
         for record in file.records:
             one = _asked(file, record, path)
@@ -79,8 +84,8 @@ def read(given: Given) -> Matrix:
     failed = sum(cell.score is None for cell in cells)
     notes = [f"{failed} of {len(cells)} generations failed and have no score."] if failed else []
     source = f"ynulihao/LLMRouterBench, {len(files)} result files"
-    return assembled(
-        About("llmrouterbench", source, notes=tuple(notes)), list(asked.values()), cells
+    return assemble_matrix(
+        MatrixSource("llmrouterbench", source, notes=tuple(notes)), list(asked.values()), cells
     )
 
 
@@ -105,20 +110,20 @@ def _files(folder: Path) -> Iterator[tuple[Path, _File]]:
             yield path, file
 
 
-def _asked(file: _File, record: _Record, path: Path) -> Asked:
+def _asked(file: _File, record: _Record, path: Path) -> MatrixQuestion:
     if not record.text.strip():
         raise UserError(f"{path}: record {record.index} has no question.")
-    return Asked(
+    return MatrixQuestion(
         id=f"{file.dataset_name}/{file.split}/{record.index}",
         text=record.text,
         group=file.dataset_name,
     )
 
 
-def _cell(id: str, model: str, record: _Record) -> Cell:
+def _cell(id: str, model: str, record: _Record) -> MatrixCell:
     if record.failed:
-        return Cell(id, model, None)
-    return Cell(
+        return MatrixCell(id, model, None)
+    return MatrixCell(
         id,
         model,
         record.score,

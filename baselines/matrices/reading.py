@@ -14,11 +14,9 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import UserError
-from harness.file_limits import DOCUMENT, read_limited, unpacked
+from harness.files import DOCUMENT, parse_json, read_limited, read_rows, unpack_gzip
 from harness.learning.matrix import Matrix
-from harness.parsing import parse_json
 from harness.records import Question
-from harness.rows import read_rows
 
 RowT = TypeVar("RowT", bound=BaseModel)
 
@@ -75,7 +73,7 @@ def checked_json(model: type[RowT], path: Path) -> RowT:
     """Return a JSON file (also .gz) as `model`; UserError when it is absent, damaged or another."""
     try:
         content = read_limited(path, DOCUMENT)
-        text = unpacked(content) if path.suffix == ".gz" else content
+        text = unpack_gzip(content) if path.suffix == ".gz" else content
         return checked(model, parse_json(text), str(path))
     except FileNotFoundError:
         raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).") from None

@@ -11,8 +11,13 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_rows, pinned
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 from harness.records import Kind
 
 FOLDER = "routerarena_cached"
@@ -44,8 +49,8 @@ def read(given: Given) -> Matrix:
     """Return the matrix of the two models; UserError when a file is absent or damaged."""
     paths = [given.data / FOLDER / name for name in FILES]
     pin = pinned(*paths)
-    asked: dict[str, Asked] = {}
-    cells: list[Cell] = []
+    asked: dict[str, MatrixQuestion] = {}
+    cells: list[MatrixCell] = []
     below = 0
     for path in paths:
         for row in checked_rows(_Row, path):
@@ -55,14 +60,14 @@ def read(given: Given) -> Matrix:
     notes = [NOTE]
     if below:
         notes.append(f"Scores below 0 count as 0: {below} of {len(cells)}.")
-    about = About(
+    about = MatrixSource(
         "routerarena", f"RouteWorks/RouterArena at 4714a9ad73e8: {pin}", notes=tuple(notes)
     )
-    return assembled(about, list(asked.values()), cells)
+    return assemble_matrix(about, list(asked.values()), cells)
 
 
-def _join(asked: dict[str, Asked], row: _Row, path: Path) -> None:
-    one = Asked(
+def _join(asked: dict[str, MatrixQuestion], row: _Row, path: Path) -> None:
+    one = MatrixQuestion(
         id=row.global_index,
         text=row.question,
         kind=KINDS.get(row.evaluation_result.metric, "text"),
@@ -72,13 +77,13 @@ def _join(asked: dict[str, Asked], row: _Row, path: Path) -> None:
         raise UserError(f"{path}: question {one.id} is another one in {FILES[0]}.")
 
 
-def _cell(row: _Row) -> Cell:
+def _cell(row: _Row) -> MatrixCell:
     """Return a draw; a generation that failed has no score, and what it cost is unknown."""
     result = row.evaluation_result
     if not row.success or result.score is None:
-        return Cell(row.global_index, row.llm_selected, None)
+        return MatrixCell(row.global_index, row.llm_selected, None)
     tokens = row.token_usage
-    return Cell(
+    return MatrixCell(
         row.global_index,
         row.llm_selected,
         max(0.0, result.score),

@@ -20,10 +20,15 @@ from typing import Any, Literal
 
 from baselines.matrices.reading import Given, Source, pinned
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.files import read_rows
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 from harness.records import Kind
-from harness.rows import read_rows
 
 FOLDER = "routerbench_zs"
 COST = "|total_cost"
@@ -37,8 +42,8 @@ _FIRST = ("sample_id", "prompt", "eval_name")
 class _Read:
     """The rows of some files."""
 
-    asked: list[Asked]
-    cells: list[Cell]
+    asked: list[MatrixQuestion]
+    cells: list[MatrixCell]
 
 
 def read(given: Given) -> Matrix:
@@ -49,11 +54,11 @@ def read(given: Given) -> Matrix:
     paths = _paths(given)
     read = _rows(paths)
     slices = sorted({one.group for one in read.asked})
-    about = About(
+    about = MatrixSource(
         "routerbench:" + ",".join(slices),
         f"withmartian/routerbench, slices of RouterDC: {pinned(*paths)}",
     )
-    return assembled(about, _without_beginnings(read.asked), read.cells)
+    return assemble_matrix(about, _without_beginnings(read.asked), read.cells)
 
 
 def _paths(given: Given) -> list[Path]:
@@ -103,12 +108,12 @@ def _declared(path: Path) -> Declared:
     return "train" if match["split"] == "train" else "eval"
 
 
-def _asked(row: dict[str, Any], split: Declared, where: str) -> Asked:
+def _asked(row: dict[str, Any], split: Declared, where: str) -> MatrixQuestion:
     lacking = [name for name in _FIRST if not str(row.get(name) or "").strip()]
     if lacking:
         raise UserError(f"{where}: its {lacking[0]!r} is absent or empty.")
     group = str(row["eval_name"])
-    return Asked(
+    return MatrixQuestion(
         id=str(row["sample_id"]),
         text=_plain(str(row["prompt"])),
         kind=KINDS.get(group, "text"),
@@ -117,12 +122,12 @@ def _asked(row: dict[str, Any], split: Declared, where: str) -> Asked:
     )
 
 
-def _cell(row: dict[str, Any], id: str, model: str, where: str) -> Cell:
+def _cell(row: dict[str, Any], id: str, model: str, where: str) -> MatrixCell:
     score = _number(row, model, where)
     if score is not None and not 0 <= score <= 1:
         raise UserError(f"{where}: the score of {model} lies outside 0 to 1.")
     usd = _number(row, model + COST, where)
-    return Cell(id, model, score, usd=usd or None)  # nobody answers for nothing: 0 is unknown
+    return MatrixCell(id, model, score, usd=usd or None)  # nobody answers for nothing: 0 is unknown
 
 
 def _number(row: dict[str, Any], column: str, where: str) -> float | None:
@@ -145,7 +150,7 @@ def _plain(prompt: str) -> str:
     return inner
 
 
-def _without_beginnings(asked: Sequence[Asked]) -> list[Asked]:
+def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
     """Return the questions without the lines that all prompts of their slice begin with."""
     common = {
         group: _shared_lines([one.text for one in asked if one.group == group])

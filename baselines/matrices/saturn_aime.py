@@ -8,8 +8,13 @@ from pydantic import Field
 
 from baselines.matrices.reading import Given, Source, Strict, checked_rows, pinned
 from harness.errors import UserError
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 REPLIES = "saturn_lighteval/aime25_4models.jsonl.gz"
 PROBLEMS = "aime25_problems/aime25.jsonl"
@@ -33,18 +38,18 @@ def read(given: Given) -> Matrix:
     replies, problems = given.data / REPLIES, given.data / PROBLEMS
     pin = pinned(replies, problems)
     asked = [
-        Asked(id=row.id, text=row.problem, kind="integer", group=row.id.rpartition("-")[0])
+        MatrixQuestion(id=row.id, text=row.problem, kind="integer", group=row.id.rpartition("-")[0])
         for row in checked_rows(_Problem, problems)
     ]
     known = {one.id for one in asked}
-    cells: list[Cell] = []
+    cells: list[MatrixCell] = []
     for row in checked_rows(_Reply, replies):
         if row.problem_id not in known:
             raise UserError(f"{problems} has no problem {row.problem_id}, which {replies} names.")
         tokens = float(row.out_tokens)
-        cells.append(Cell(row.problem_id, row.model, row.metric, tokens_out=tokens))
-    about = About("aime25", f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin}", notes=(NOTE,))
-    return assembled(about, asked, cells)
+        cells.append(MatrixCell(row.problem_id, row.model, row.metric, tokens_out=tokens))
+    about = MatrixSource("aime25", f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin}", notes=(NOTE,))
+    return assemble_matrix(about, asked, cells)
 
 
 AIME25 = Source(

@@ -15,7 +15,7 @@ from baselines.extras import needed
 from baselines.routing.router import Estimates, Examples, Votes
 from baselines.routing.threads import one_thread
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
 CLUSTERS = 32

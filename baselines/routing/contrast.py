@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.routing.descent import Params
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats
 
 RIGHT = 0.5

@@ -19,7 +19,7 @@ from baselines.routing.descent import Pace, Params, Rows, descend, parts
 from baselines.routing.router import Estimates, Examples, everywhere
 from baselines.routing.threads import one_thread
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
 TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3

@@ -16,7 +16,7 @@ import numpy as np
 from baselines.extras import needed
 from baselines.routing.router import Embedder
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats
 
 TERMS = 1024

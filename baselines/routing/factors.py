@@ -21,7 +21,7 @@ from baselines.routing.descent import (
 )
 from baselines.routing.router import Estimates, Examples, everywhere
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
 DIMENSIONS, BATCH, DECAY, NOISE = 128, 64, 1e-5, 0.1

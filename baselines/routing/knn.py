@@ -10,7 +10,7 @@ import numpy as np
 
 from baselines.routing.router import Estimates, Examples
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
 NEIGHBOURS = 40

@@ -1,7 +1,7 @@
 """From a matrix to an artefact and back: what was learnt, from which rows, with which embedder.
 
-Not here: how a router learns (a file each), where artefacts lie and who trains (harness/entries.py,
-harness/cli/routing.py).
+Not here: how a router learns (a file each), where artefacts lie and who trains (harness/run/entries.py,
+harness/cli/train.py).
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from baselines.routing.logistic import LogisticRouter
 from baselines.routing.mlp import MlpRouter
 from baselines.routing.router import Embedder, Estimates, Router, examples
 from harness.errors import UserError
-from harness.learning.learned import Arrays, Learned, LearntFrom
+from harness.learning.fit import Arrays, Artifact, ArtifactSource
 from harness.learning.matrix import Floats, Matrix
-from harness.rewards.exams import question_digest
+from harness.rewards.splits import question_digest
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-knn": KnnRouter,
@@ -42,7 +42,7 @@ _OF_ROUTER = "router/"
 class Policy:
     """A trained router, ready to be asked."""
 
-    learned: Learned
+    learned: Artifact
     router: Router
     embedder: Embedder
 
@@ -54,7 +54,7 @@ class Policy:
 
 def train(
     router: Router, matrix: Matrix, seed: int = 0, with_embedder: Embedder | None = None
-) -> Learned:
+) -> Artifact:
     """Return what a router learns from a train matrix; the same bytes for the same matrix and seed.
 
     UserError when a question's text or every score is unknown, when there is too little to learn
@@ -70,7 +70,7 @@ def train(
     texts = texts_of(matrix)
     reading = used.fit(texts)
     fitted = router.fit(examples(matrix, used.embed(reading, texts)), seed)
-    about = LearntFrom(
+    about = ArtifactSource(
         system=router.name,
         rows_sha256=rows_sha256(matrix),
         suites=(matrix.name,),
@@ -80,10 +80,10 @@ def train(
         calls=int((~np.isnan(matrix.scores)).sum()) * matrix.draws,
         settings={"seed": seed, **settings_of(router)},
     )
-    return Learned(about, {**_named(_OF_EMBEDDER, reading), **_named(_OF_ROUTER, fitted)})
+    return Artifact(about, {**_named(_OF_EMBEDDER, reading), **_named(_OF_ROUTER, fitted)})
 
 
-def policy(learned: Learned, wanted: str = "") -> Policy:
+def policy(learned: Artifact, wanted: str = "") -> Policy:
     """Return a trained router from its artefact.
 
     UserError when it is no router's, needs an embedder that is absent or is not the `wanted` one,

@@ -12,7 +12,7 @@ from baselines.routing.descent import cross_entropy, known_scores, sigmoid
 from baselines.routing.router import Estimates, Examples, everywhere
 from baselines.routing.smooth import lowest
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
 

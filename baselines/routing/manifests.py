@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from baselines.routing.learning import ROUTERS, train
-from harness.learning.learned import Learned
+from harness.learning.fit import Artifact
 from harness.learning.matrix import Matrix
-from harness.system import Manifest, exactly
+from harness.system import SystemCard, exactly
 
 _EMBEDDING: Final = (
     "reads questions by TF-IDF (1,024 terms), unless trained with another embedder, and not by its "
@@ -18,15 +18,15 @@ _DOLLARS: Final = (
 _HELD_OUT: Final = "its state is chosen on a held-out fifth of the train split"
 
 
-def _learn(name: str) -> Callable[[Matrix, int], Learned]:
-    def learn(matrix: Matrix, seed: int) -> Learned:
+def _learn(name: str) -> Callable[[Matrix, int], Artifact]:
+    def learn(matrix: Matrix, seed: int) -> Artifact:
         return train(ROUTERS[name](), matrix, seed)
 
     return learn
 
 
-def _router(name: str, summary: str, source: str, deviations: tuple[str, ...]) -> Manifest:
-    return Manifest(
+def _router(name: str, summary: str, source: str, deviations: tuple[str, ...]) -> SystemCard:
+    return SystemCard(
         name=name,
         solver=f"baselines/{name.replace('-', '_')}",
         summary=summary,

@@ -13,7 +13,7 @@ import numpy as np
 from baselines.routing.descent import Pace, Params, Rows, descend, known_scores, parts
 from baselines.routing.router import Estimates, Examples, everywhere
 from harness.errors import UserError
-from harness.learning.learned import Arrays
+from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
 
 UNITS = 100

@@ -9,16 +9,16 @@ from baselines.routing.learning import policy
 from baselines.routing.router import choose
 from baselines.single import alone
 from harness.errors import UserError
-from harness.learning.learned import Learned, read_learned, refuse_other_workers
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import Artifact, read_artifact, refuse_other_workers
 from harness.pool import Pool
 from harness.records import Question
-from harness.rewards.exams import question_digest
-from harness.solver import as_solver
+from harness.rewards.splits import question_digest
 from harness.system import System, planned
 from harness.workflow import Workflow
 
 
-def routed_system(learned: Learned, willingness: float | None = None) -> System:
+def routed_system(learned: Artifact, willingness: float | None = None) -> System:
     """Return the system that asks the worker its router chooses.
 
     `willingness` is in dollars per right answer (router.py); None looks at scores alone. UserError,
@@ -50,7 +50,7 @@ def router_knn(
     pool: str | None = None,
 ) -> Solver:
     """Ask the worker that did best on the nearest train questions."""
-    artefact = read_learned(learned, "router-knn", sha256)
+    artefact = read_artifact(learned, "router-knn", sha256)
     return as_solver(routed_system(artefact, willingness), pool)
 
 
@@ -62,7 +62,7 @@ def router_cluster(
     pool: str | None = None,
 ) -> Solver:
     """Ask the worker that did best in the nearest cluster of train questions."""
-    artefact = read_learned(learned, "router-cluster", sha256)
+    artefact = read_artifact(learned, "router-cluster", sha256)
     return as_solver(routed_system(artefact, willingness), pool)
 
 
@@ -74,7 +74,7 @@ def router_logistic(
     pool: str | None = None,
 ) -> Solver:
     """Ask the worker most likely to be right, by logistic regression."""
-    artefact = read_learned(learned, "router-logistic", sha256)
+    artefact = read_artifact(learned, "router-logistic", sha256)
     return as_solver(routed_system(artefact, willingness), pool)
 
 
@@ -86,7 +86,7 @@ def router_mlp(
     pool: str | None = None,
 ) -> Solver:
     """Ask the worker of which a small neural network expects the highest score."""
-    artefact = read_learned(learned, "router-mlp", sha256)
+    artefact = read_artifact(learned, "router-mlp", sha256)
     return as_solver(routed_system(artefact, willingness), pool)
 
 
@@ -98,7 +98,7 @@ def router_mf(
     pool: str | None = None,
 ) -> Solver:
     """Ask the worker most likely to be right, by matrix factorisation."""
-    artefact = read_learned(learned, "router-mf", sha256)
+    artefact = read_artifact(learned, "router-mf", sha256)
     return as_solver(routed_system(artefact, willingness), pool)
 
 
@@ -110,5 +110,5 @@ def router_contrastive(
     pool: str | None = None,
 ) -> Solver:
     """Ask the worker whose learned vector is nearest to the encoded question."""
-    artefact = read_learned(learned, "router-contrastive", sha256)
+    artefact = read_artifact(learned, "router-contrastive", sha256)
     return as_solver(routed_system(artefact, willingness), pool)

@@ -32,9 +32,8 @@ from conductor.embedded.qwen2 import Qwen2, loaded
 from conductor.embedded.threads import one_thread
 from conductor.embedded.weights import CONFIG, WEIGHTS, read_weights
 from conductor.embedded.words import TOKENIZER, Words, read_words
-from harness.errors import UserError
-from harness.refusal import Refusal
-from harness.replicate import CURRENT, Replicate, request_digest
+from harness.errors import TaskRefusal, UserError
+from harness.request import CURRENT, SampleIndex, request_digest
 
 QUICK = 20_000_000
 """Parameters up to which a reply takes milliseconds, and a thread for it would only cost."""
@@ -84,7 +83,7 @@ class EmbeddedAPI(ModelAPI):
             self.seed = _seed(model_name, model_args)
             self.checkpoint = opened(model_name)
         except UserError as error:  # Inspect's own commands print a refusal as a sentence
-            raise Refusal(str(error)) from None
+            raise TaskRefusal(str(error)) from None
         self._asked: Counter[str] = Counter()
 
     async def generate(
@@ -137,7 +136,7 @@ class EmbeddedAPI(ModelAPI):
         digest = request_digest(input)
         current = CURRENT.get()
         if current is None:
-            current = Replicate(epoch=1, occurrence=self._asked[digest])
+            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
             self._asked[digest] += 1
         seed = self.seed if config.seed is None else config.seed
         key = (seed, self.model_name, digest, current.epoch, current.occurrence)

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 
 from harness.errors import UserError
-from harness.parsing import read_json
+from harness.files import read_json
 
 Array = NDArray[np.float32]
 

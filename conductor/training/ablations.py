@@ -5,7 +5,7 @@
     set.form.max_steps = 1
 
 Everything else of a training is its configuration's (config.py). Not here: training and evaluating
-them (harness/cli/ablating.py), and the table (reports/ablations.py).
+them (harness/cli/train.py), and the table (reports/ablations.py).
 """
 
 import json
@@ -32,7 +32,7 @@ from conductor.training.folder import (
 from conductor.training.job import Training
 from conductor.training.progress import owed
 from harness.errors import UserError
-from harness.parsing import read_toml
+from harness.files import read_toml
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 

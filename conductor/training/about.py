@@ -11,7 +11,7 @@ from conductor.training.folder import PLANS, code_revision, describe
 from conductor.training.job import Training
 from conductor.training.studied import as_study
 from conductor.training.wording import said_in_training, wording
-from harness.escape import markdown
+from harness.text import escape_markdown
 
 CARD = """\
 ---
@@ -81,7 +81,7 @@ def describe_checkpoint(
     if training.study:
         said = as_study(said, training.study, training.config.form, folder)
     write_about(said, folder)
-    (folder / "README.md").write_text(markdown(card(training, step, validation)))
+    (folder / "README.md").write_text(escape_markdown(card(training, step, validation)))
 
 
 def about(training: Training, step: int) -> About:

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from conductor.form import Form
 from conductor.training.config_file import CONFIGS, put, read_tables
 from conductor.training.lookup_heads import refuse_sizes
-from harness.arguments import SEED
 from harness.errors import UserError
+from harness.records import SEED
 
 
 class Section(BaseModel):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UserError
-from harness.parsing import parse_toml, read_toml
+from harness.files import parse_toml, read_toml
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 

@@ -19,7 +19,7 @@ from conductor.training.rewarding import max_usd
 from conductor.training.settings import batches, dtype
 from conductor.training.together import limits_text
 from harness.errors import UserError
-from harness.prices.pricing import cost
+from harness.prices.cost import cost
 from harness.records import Usage
 
 BYTES_PER_TOKEN = 4

@@ -19,8 +19,8 @@ from conductor.training.kept_rounds import FirstRounds, Kept, as_text, from_text
 from conductor.training.rows import Earlier, Row
 from conductor.training.together import from_first
 from harness.errors import TooManyMasked, WorkerError
-from harness.rewards.items import RewardItem
-from harness.rewards.trainer import wait_for
+from harness.rewards.outcome import RewardItem
+from harness.rewards.trainers import run_in_loop
 
 Write = Callable[[Sequence[Row]], Sequence[str]]
 """Rows -> the model's greedy completions."""
@@ -89,7 +89,7 @@ def _kept_or_made(asked: Asked, wanted: list[Row]) -> str:
         return known
     assert asked.answerer is not None, "with_later_rounds has looked"
     texts = dict(zip(wanted, asked.write(wanted), strict=True))
-    found = wait_for(_carried_out(asked.answerer, training, texts))
+    found = run_in_loop(_carried_out(asked.answerer, training, texts))
     _refuse_outage(found, training.config.reward.max_masked)
     return as_text(found, training.request.out if training.publishable else None)
 

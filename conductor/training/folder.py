@@ -26,7 +26,7 @@ from conductor.checkpoint import MANIFEST
 from conductor.training.config import TrainingConfig
 from conductor.training.job import Training
 from harness.errors import UserError
-from harness.suite import moved
+from harness.suite import moved_versions
 
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
@@ -151,7 +151,7 @@ def refuse_moved_graders(before: Mapping[str, Any], now: Mapping[str, Any]) -> N
             f"This training's manifest does not say which version of {', '.join(unknown)} rewarded "
             "it, and two graders are two rewards: begin anew with --out."
         )
-    if what := moved(then, here):
+    if what := moved_versions(then, here):
         raise UserError(
             f"This training was rewarded by {what}, and two graders are two rewards: resume it "
             f"with {_podium_of(before)}, or begin anew with --out."

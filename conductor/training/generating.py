@@ -15,8 +15,8 @@ from typing import Any
 from conductor.training.job import Training
 from conductor.training.rows import Row
 from conductor.training.watch import Watching, mean, summary, worker_shares
-from harness.rewards.items import RewardItem
-from harness.rewards.trainer import wait_for
+from harness.rewards.outcome import RewardItem
+from harness.rewards.trainers import run_in_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Validator:
             RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers, row.first)
             for row, text in zip(rows, texts, strict=True)
         ]
-        wait_for(self.watching.score(items))
+        run_in_loop(self.watching.score(items))
         seen = self.watching.take()
         read = self.training.read_plan
         right = [one.components.get("correct") for one in seen.outcomes]

@@ -28,7 +28,7 @@ from conductor.training.stepping import Stepping
 from conductor.training.together import from_first
 from conductor.training.watch import Seen, scalars, spent_out
 from harness.errors import SpendLimit, TooManyMasked, UserError
-from harness.rewards.items import Status
+from harness.rewards.outcome import Status
 
 Trainer: Any = GRPOTrainer
 gather: Any = gather_object

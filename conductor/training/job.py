@@ -18,27 +18,27 @@ from conductor.study import Study
 from conductor.training.config import TrainingConfig, VerdictsPart
 from conductor.training.rows import Asking, Draw, Earlier, Row, draw_rows
 from conductor.training.studied import studied
-from harness.boxes import OpenBox, chosen_box, opened, refuse_unknown
-from harness.compose import Catalogue
+from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
+from harness.cassette import prompts_recorded
 from harness.errors import UserError
-from harness.field import refuse_unready
-from harness.pool_file import PoolSpec, read_pool
+from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.recordings import prompts_recorded
 from harness.records import Question
-from harness.rewards.adversarial import refuse_gullible
-from harness.rewards.core import Reward, RewardSettings
-from harness.rewards.exams import (
-    Bare,
-    Exam,
-    exam_of,
+from harness.rewards.outcome import RewardItem
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.splits import (
+    BareText,
+    SuiteSplit,
+    load_split,
+    load_training_split,
     overlaps,
+    refuse_gullible,
     refuse_overlap,
-    training_exam,
-    without_shared,
+    without_overlap,
 )
-from harness.rewards.items import RewardItem
-from harness.suite import Judged, at_epoch
+from harness.run.catalogue import Catalogue
+from harness.run.systems import refuse_unready
+from harness.suite import ModelGraded, at_epoch
 from harness.workflow import Workflow
 
 NO_TRAIN = (
@@ -63,7 +63,7 @@ class Parts:
     """What the command line hands in: suites and boxes, and what a question asks."""
 
     catalogue: Catalogue
-    bare: Bare
+    bare: BareText
     study: Callable[[VerdictsPart], Study] | None = None
     """How recorded verdicts are read."""
 
@@ -77,9 +77,9 @@ class Training:
     parts: Parts
     spec: PoolSpec
     book: Book
-    exams: Mapping[str, Exam]
+    exams: Mapping[str, SuiteSplit]
     """What teaches, by suite."""
-    held_out: Mapping[str, Exam]
+    held_out: Mapping[str, SuiteSplit]
     """What says which checkpoint is best: validation splits, or the last train questions."""
     left_out: int
     """Questions that would teach and are asked in an exam, too."""
@@ -144,10 +144,10 @@ def found(config: TrainingConfig, request: TrainRequest, parts: Parts) -> Traini
     _refuse_pool(config, spec)
     refuse_unknown(parts.catalogue.boxes, config.suites.box)
     named = {name: _exam(name, config, parts) for name in dict.fromkeys(config.suites.names)}
-    examined = [exam_of(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
+    examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
     exams = _apart(named, examined, parts.bare)
     held_out = {
-        name: without_shared(_held_out(exam, config), examined, parts.bare)
+        name: without_overlap(_held_out(exam, config), examined, parts.bare)
         for name, exam in exams.items()
     }
     exams = {name: _without(exam, held_out[name], parts.bare) for name, exam in exams.items()}
@@ -185,7 +185,7 @@ def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
     checked(Shown(config.pool.shown, config.pool.order), len(spec.names))
 
 
-def _exam(name: str, config: TrainingConfig, parts: Parts) -> Exam:
+def _exam(name: str, config: TrainingConfig, parts: Parts) -> SuiteSplit:
     """Return what may teach of a suite; UserError where it is an exam only."""
     suites = parts.catalogue.suites
     if name not in suites:
@@ -193,34 +193,36 @@ def _exam(name: str, config: TrainingConfig, parts: Parts) -> Exam:
     suite = suites[name]
     if "train" not in suite.splits:
         raise UserError(NO_TRAIN.format(name=name))
-    exam = training_exam(suite, "train", config.suites.train)
+    exam = load_training_split(suite, "train", config.suites.train)
     questions = exam.questions.values()
-    if isinstance(suite, Judged) and any(map(suite.needs_judge, questions)):
+    if isinstance(suite, ModelGraded) and any(map(suite.needs_judge, questions)):
         raise UserError(f"Only a model can judge some questions of suite {name!r}: leave it out.")
     return exam
 
 
-def _apart(named: Mapping[str, Exam], examined: Sequence[Exam], bare: Bare) -> dict[str, Exam]:
+def _apart(
+    named: Mapping[str, SuiteSplit], examined: Sequence[SuiteSplit], bare: BareText
+) -> dict[str, SuiteSplit]:
     """Return what teaches without what these suites' own exams ask; UserError if that is all."""
-    exams = {name: without_shared(exam, examined, bare) for name, exam in named.items()}
+    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
     if not all(exam.questions for exam in exams.values()):
         refuse_overlap(named.values(), examined, bare)
     return exams
 
 
-def _held_out(exam: Exam, config: TrainingConfig) -> Exam:
+def _held_out(exam: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
     """Return a suite's held-out questions: its validation split, else its last train questions."""
     most = config.validation.questions
     if "validation" in exam.suite.splits:
-        return exam_of(exam.suite, "validation", most)
+        return load_split(exam.suite, "validation", most)
     ids = list(exam.questions)
     kept = ids[-min(most, len(ids) // 2) :] if len(ids) > 1 else []
-    return Exam(exam.suite, {id: exam.questions[id] for id in kept})
+    return SuiteSplit(exam.suite, {id: exam.questions[id] for id in kept})
 
 
-def _without(exam: Exam, held_out: Exam, bare: Bare) -> Exam:
+def _without(exam: SuiteSplit, held_out: SuiteSplit, bare: BareText) -> SuiteSplit:
     shared = {one.question for one in overlaps([exam], [held_out], bare)}
-    return Exam(exam.suite, {id: q for id, q in exam.questions.items() if id not in shared})
+    return SuiteSplit(exam.suite, {id: q for id, q in exam.questions.items() if id not in shared})
 
 
 def open_box(training: Training) -> AbstractContextManager[OpenBox | None]:
@@ -229,8 +231,8 @@ def open_box(training: Training) -> AbstractContextManager[OpenBox | None]:
     suites = [exam.suite for exam in training.exams.values()]
     name = training.config.suites.box
     if any(suite.needs_box for suite in suites):
-        name = chosen_box(name, boxes, ours=training.spec.label == "rehearsal")
-    return opened(boxes, name, suites, None)
+        name = select_box(name, boxes, ours=training.spec.label == "rehearsal")
+    return open_run_box(boxes, name, suites, None)
 
 
 async def refuse_gullible_graders(training: Training, box: Any) -> None:

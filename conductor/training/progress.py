@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from conductor.training.config import TrainingConfig
-from harness.rewards.items import VALUED
+from harness.rewards.outcome import VALUED
 
 Validation = Mapping[str, Any]
 """What a validation came to, as a line of metrics.jsonl has it."""

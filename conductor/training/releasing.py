@@ -31,7 +31,7 @@ from conductor.training.folder import (
 from conductor.training.processor import CPU
 from conductor.training.progress import state_of
 from harness.errors import UserError
-from harness.plural import counted
+from harness.text import pluralise
 
 LOGS = (MANIFEST, METRICS, WARM, CPU)
 """What is released of each seed; plans and the ledger stay with the run."""
@@ -149,7 +149,7 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[Seed]
     about = read_about(source)
     trained = source.name == BEST
     seed = median(seeds)
-    which = f"seed {seed.seed} of {counted(len(seeds), 'seed')}"
+    which = f"seed {seed.seed} of {pluralise(len(seeds), 'seed')}"
     what = f"{about.summary}, {about.reward} reward" if trained else "its warm start, no reward yet"
     changed = replace(about, summary=f"{what}, {which}", reward=about.reward if trained else "")
     write_about(changed, part)

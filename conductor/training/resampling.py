@@ -17,7 +17,7 @@ import torch
 from conductor.training.job import Training
 from conductor.training.rows import Asking, Row
 from conductor.training.settings import batches
-from harness.rewards.batch import Prompt
+from harness.rewards.trainers import Prompt
 
 Group = dict[str, Any]
 """The plans of one question, as TRL hands them to the update: tensors by name."""

@@ -19,8 +19,8 @@ from conductor.training.studied import verdict_rewards
 from conductor.training.together import at_once, of_all, rates
 from conductor.training.watch import Watching
 from conductor.training_reward import Conducted, Place, RewardConfig, training_reward
-from harness.rewards.core import PAPER, PLAIN, Values
-from harness.rewards.exams import Exam
+from harness.rewards.reward import PAPER, PLAIN, OutcomeValues
+from harness.rewards.splits import SuiteSplit
 
 LEDGER = "ledger"
 
@@ -114,11 +114,11 @@ def max_usd(training: Training) -> Decimal | None:
     return training.config.reward.max_usd if asked is None else asked
 
 
-def _both(training: Training, name: str) -> Exam:
+def _both(training: Training, name: str) -> SuiteSplit:
     """Return a suite with what teaches and what is held out."""
     exam, held_out = training.exams[name], training.held_out[name]
-    return Exam(exam.suite, {**exam.questions, **held_out.questions})
+    return SuiteSplit(exam.suite, {**exam.questions, **held_out.questions})
 
 
-def _values(training: Training) -> Values:
+def _values(training: Training) -> OutcomeValues:
     return PLAIN if training.config.reward.name == "plain" else PAPER

@@ -15,7 +15,7 @@ from conductor.adaptive import shown_workers
 from conductor.form import Form
 from conductor.prompt import request
 from conductor.recursion import again
-from harness.pool_file import PoolSpec
+from harness.pool_config import PoolSpec
 from harness.records import Question
 
 

@@ -207,7 +207,7 @@ def _trainer(ready: Ready, model: Any, tokenizer: Any, say: Say) -> Any:
     from conductor.training.generating import Validator
     from conductor.training.grpo import Conducting, data_set, freeze
     from conductor.training.stepping import Stepping
-    from harness.rewards.for_trl import TrlReward
+    from harness.rewards.trainers import TrlReward
 
     training, config = ready.training, ready.training.config
     freeze(model, config.model.frozen)

@@ -15,11 +15,11 @@ from conductor.study_exam import exams_of, pool_of
 from conductor.training.rows import Asking, Row, Shown
 from conductor.verdict_reward import VerdictReward, recorded
 from harness.errors import UserError
-from harness.pool_file import PoolSpec
+from harness.pool_config import PoolSpec
 from harness.records import Question
-from harness.rewards.core import Values
-from harness.rewards.exams import Exam
-from harness.rewards.tally import Tally
+from harness.rewards.outcome import RewardCounter
+from harness.rewards.reward import OutcomeValues
+from harness.rewards.splits import SuiteSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Studied:
     """What a training needs of a study."""
 
     spec: PoolSpec
-    exams: Mapping[str, Exam]
-    held_out: Mapping[str, Exam]
+    exams: Mapping[str, SuiteSplit]
+    held_out: Mapping[str, SuiteSplit]
 
 
 def studied(study: Study, form: Form) -> Studied:
@@ -41,12 +41,12 @@ def studied(study: Study, form: Form) -> Studied:
 
 
 def verdict_rewards(
-    study: Study, form: Form, values: Values, max_masked: float
+    study: Study, form: Form, values: OutcomeValues, max_masked: float
 ) -> tuple[VerdictReward, VerdictReward]:
     """Return the rewards of what teaches, and of what picks the checkpoint."""
     names, suite = pool_of(study.teaches).names, study.declared.suite
     teaches, validates = (
-        VerdictReward(recorded(suite, part, names), form, values, Tally(max_masked, 32))
+        VerdictReward(recorded(suite, part, names), form, values, RewardCounter(max_masked, 32))
         for part in (study.teaches, study.validates)
     )
     return teaches, validates

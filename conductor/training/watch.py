@@ -11,8 +11,8 @@ from decimal import Decimal
 from time import monotonic
 from typing import Any
 
-from harness.rewards.items import VALUED, RewardItem, RewardOutcome, Scores, Status
-from harness.rewards.trainer import once_in_its_step
+from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardScorer, Status
+from harness.rewards.trainers import once_in_its_step
 from harness.workflow import Workflow
 
 ReadPlan = Callable[[RewardItem], Workflow | None]
@@ -31,7 +31,7 @@ class Seen:
 class Watching:
     """A reward that remembers what passed since it was last asked; it scores as the other does."""
 
-    def __init__(self, scores: Scores, deduplicate: bool = False) -> None:
+    def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
         """Watch a reward."""
         self._scores, self._deduplicate = scores, deduplicate
         self.seen = Seen()

@@ -19,11 +19,11 @@ from conductor.reading import read
 from conductor.training.corpus import ENDINGS, PHRASES
 from conductor.training.folder import MANIFEST, PLANS, config_of, read_lines
 from harness.errors import UserError
-from harness.ledger.attempts import entries, verdict
-from harness.ledger.plans import workflow_of
+from harness.ledger.answers import workflow_of
+from harness.ledger.questions import entries, verdict
+from harness.ledger.totals import SystemRun, load_runs
 from harness.records import PODIUM, Question
-from harness.rewards.leaks import leaks
-from harness.sittings import Sitting, read_sittings
+from harness.rewards.splits import leaks_answer
 from harness.workflow import Malformed, Workflow
 
 GRAMMAR = frozenset(
@@ -123,10 +123,10 @@ def said_in_training(folder: Path) -> list[Said]:
 
 def said_in_logs(folder: Path) -> list[Said]:
     """Return the plans of an evaluation's logs; those that are withheld have no words."""
-    return said_by(read_sittings([folder])[0])
+    return said_by(load_runs([folder])[0])
 
 
-def said_by(sittings: Iterable[Sitting]) -> list[Said]:
+def said_by(sittings: Iterable[SystemRun]) -> list[Said]:
     """Return the plans of some sittings of an evaluation."""
     return [plan for sitting in sittings for plan in _of_logs(sitting.paths)]
 
@@ -150,7 +150,7 @@ def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) ->
         return None
     kind: Any = metadata.get("kind", "text")
     question = Question(str(sample["id"]), text, kind, target=target)
-    return leaks(question, [step.subtask for step in plan.steps])
+    return leaks_answer(question, [step.subtask for step in plan.steps])
 
 
 def _said(plan: Workflow, right: float | None, leaked: bool | None) -> Said:

@@ -23,7 +23,7 @@ from random import Random
 from typing import Any
 
 from conductor.checkpoint import cards_digest, read_about, write_about
-from harness.pool_file import POOLS, read_pool
+from harness.pool_config import POOLS, read_pool
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 POOL = "rehearsal"

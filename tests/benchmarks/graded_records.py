@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.judges import JudgeError
+from harness.judge import JudgeError
 from harness.records import Kind, Question
 from suites import SUITES
 from suites.aime25 import AIME25

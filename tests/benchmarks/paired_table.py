@@ -6,16 +6,16 @@ Shared by benchmarks that run a few systems over practice suites. Seeds of one t
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.sittings import read_sittings
+from harness.ledger.totals import load_runs
 from reports.scores import CrossedMean, ScoredSystem, ScoredSystems, scored_systems
 from reports.targets import system_difference
 
 
 def read(folder: Path, beside: Sequence[Path] = ()) -> ScoredSystems:
     """Return who sat the suites of one run's directory, and who else sat them in other runs'."""
-    sat = read_sittings([folder], recursive=False)[0]
+    sat = load_runs([folder], recursive=False)[0]
     known = {one.facts.system for one in sat}
-    others = read_sittings(beside, recursive=False)[0] if beside else ()
+    others = load_runs(beside, recursive=False)[0] if beside else ()
     return scored_systems([*sat, *(one for one in others if one.facts.system not in known)])
 
 

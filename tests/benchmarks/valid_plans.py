@@ -26,11 +26,11 @@ from conductor.checkpoint import folder_of, read_about
 from conductor.form import Form
 from conductor.policy import first_request
 from conductor.seated import MOST_TOKENS, card_reading
-from harness.cli.parts import catalogue
+from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
-from harness.pool_file import PoolSpec, WorkerSpec, read_pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Question
-from harness.rehearsal.drawing import cards as prior_cards
+from harness.rehearsal.drawing import role_cards as prior_cards
 from harness.workflow import Malformed
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
@@ -131,7 +131,7 @@ def pool_of(cards: Sequence[str], model: Model) -> Pool:
 def questions(count: int, number: int) -> list[Question]:
     """Return practice questions and foreign ones, half of each, others for each pool."""
     rng = Random(f"valid plans, questions {number}")
-    suites = catalogue().suites
+    suites = whole_catalogue().suites
     known = [question for name in SUITES for question in suites[name].load("eval")]
     foreign = [replace(known[0], id=f"foreign-{at}", text=text) for at, text in enumerate(FOREIGN)]
     asked = [*rng.sample(known, count - count // 2), *rng.choices(foreign, k=count // 2)]

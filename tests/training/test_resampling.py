@@ -16,7 +16,7 @@ from conductor.training.checks import memory_said  # noqa: E402
 from conductor.training.resampling import Resampling, divided, joined  # noqa: E402
 from conductor.training.rows import Row  # noqa: E402
 from harness.errors import UserError  # noqa: E402
-from harness.rewards.batch import Prompt  # noqa: E402
+from harness.rewards.trainers import Prompt  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 

@@ -18,7 +18,7 @@ from conductor.training.job import Parts, TrainRequest, found  # noqa: E402
 from conductor.training.rewarding import Rewards  # noqa: E402
 from conductor.training.stepping import Stepping  # noqa: E402
 from conductor.training.watch import Watching  # noqa: E402
-from harness.cli.parts import catalogue, controls  # noqa: E402
+from harness.cli.catalogue import controls, whole_catalogue  # noqa: E402
 
 WHOLE = {"questions": 4, "masked": 0.0, "usd": 0.1, "status/scored": 1.0, "calls": 1.0, "parsed": 1}
 PART = {**WHOLE, "masked": 0.5, "usd": None, "status/scored": 0.5, "status/worker_error": 0.5}
@@ -46,7 +46,7 @@ def stepping(out: Path, trainer: Scripted) -> tuple[Any, list[str]]:
     training = found(
         read_config(str(tiny_config(out))),
         TrainRequest(out),
-        Parts(catalogue(), controls().bare),
+        Parts(whole_catalogue(), controls().bare),
     )
     nothing: Any = None
     said: list[str] = []

@@ -15,9 +15,14 @@ from conductor.study import Declared, read_study, study_of
 from conductor.study_plans import asked_whom, greedy
 from conductor.training.config import TrainingConfig, read_config
 from conductor.training.job import Parts, TrainRequest, found
-from harness.cli.parts import catalogue
-from harness.learning.matrix import Asked, Matrix
-from harness.learning.matrix_cells import About, Cell, assembled
+from harness.cli.catalogue import whole_catalogue
+from harness.learning.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=REASON)
@@ -43,13 +48,13 @@ TINY = (
 
 def matrix() -> Matrix:
     """Return forty questions that must not be published, and whom of three workers gets them."""
-    asked = [Asked(f"q{n}", f"The {CANARY} of tale {n} is odd.") for n in range(40)]
+    asked = [MatrixQuestion(f"q{n}", f"The {CANARY} of tale {n} is odd.") for n in range(40)]
     cells = [
-        Cell(one.id, name, float(n % 3 == at))
+        MatrixCell(one.id, name, float(n % 3 == at))
         for n, one in enumerate(asked)
         for at, name in enumerate(("Ada (High)", "bo", "cy"))
     ]
-    return assembled(About("toy", "made up", publishable=False), asked, cells)
+    return assemble_matrix(MatrixSource("toy", "made up", publishable=False), asked, cells)
 
 
 def trained(out: Path) -> TrainingConfig:
@@ -64,7 +69,7 @@ def trained(out: Path) -> TrainingConfig:
         public = [f"Say number {n} in plain words." for n in range(30)]
         return study_of(declared, matrix().rows(range(30)), public)
 
-    parts = Parts(catalogue(), lambda question: question.text, study)
+    parts = Parts(whole_catalogue(), lambda question: question.text, study)
     train(found(config, TrainRequest(out), parts), say=lambda said: None)
     return config
 
