@@ -60,7 +60,7 @@ def run_context(place: RunContext) -> Generator[None]:
 # § tried and
 # § programs that are graded are together no more than the run allows. Not here: which tests
 # § those are
-# § (suites/shown_tests.py) and the judging (suites/programs.py).
+# § (suites/code_grading.py) and the judging (suites/code_grading.py).
 
 
 TRIAL: ContextVar[PublicTests | None] = ContextVar("podium_trial", default=None)

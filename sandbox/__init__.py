@@ -1,7 +1,7 @@
 """Places where untrusted programs may run.
 
 Belongs here: the `Box` protocol, its implementations, limits, and cleaning up after a program.
-Does not belong here: tests of a program, graders, prompts (suites/programs.py), and anything that
+Does not belong here: tests of a program, graders, prompts (suites/code_grading.py), and whatever
 imports another package of ours. Security code is read alone.
 
 Read in this order: box.py (what a box promises); inside/ (what runs in one); frames.py, cells.py,

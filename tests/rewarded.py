@@ -26,8 +26,7 @@ from harness.rewards.splits import SuiteSplit
 from harness.suite import ModelGraded, Split, Suite
 from sandbox import Box, Limits, Program, SandboxError
 from suites import SUITES
-from suites.rlpr import RLPR_RULES
-from suites.rlpr_rows import questions
+from suites.rlpr import RLPR_RULES, rlpr_questions
 
 QUICK = Limits(cpu_s=0.5, wall_s=20.0)
 """A program's own limits in these tests: it may wait long, and compute for half a second."""
@@ -118,7 +117,7 @@ def made_up_rlpr() -> tuple[Suite[Any], list[Question]]:
     """Return questions in RLPR's columns with references of several kinds, none of the data's."""
     references = ("42", "B", "copper sulfate", r"\frac{3}{4}", "12.5 m/s", "x^2 + 1")
     rows = [rlpr_row(f"Question number {n}?", said) for n, said in enumerate(references)]
-    made = questions(rows, "made up")
+    made = rlpr_questions(rows, "made up")
     return RLPR_RULES, [one for one in made if not RLPR_RULES.needs_judge(one)]
 
 

@@ -16,7 +16,7 @@ from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.regrade import regrade_dir
 from reports.ablations import AblationRuns, ablation_rows, write_ablations
-from suites import practice_integer
+from suites.practice import integer
 
 SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"
@@ -176,7 +176,7 @@ def test_a_table_of_trainings_that_two_graders_evaluated_is_refused(
 ) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(variants[1].logs[0], logs)
-    newer = replace(practice_integer.SUITE, version="1000-A")
+    newer = replace(integer.SUITE, version="1000-A")
     regrade_dir(logs, {"practice-integer": newer}, None, everything=True)
     with pytest.raises(UserError, match="'practice-integer' is there with suite_version"):
         ablation_rows([variants[0], replace(variants[1], logs=(logs,))], "unablated")

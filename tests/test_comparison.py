@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.box import decode
-from suites.comparison import same_output, same_value
+from suites.code_grading import same_output, same_value
 
 
 @pytest.mark.parametrize(

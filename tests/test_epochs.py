@@ -22,8 +22,8 @@ from harness.records import Grade, Question
 from harness.regrade import question_in, regrade
 from harness.request import request_digest
 from harness.suite import Card, Split, at_epoch, usual_epochs
-from suites.choice_order import arranged, first_places, later_order, order_seed
-from suites.choices import LETTERS, choice_metadata, choice_text, grade_choice
+from suites.base import LETTERS, choice_metadata, choice_text, grade_choice
+from suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
 
 SIZE = 6
 STORY = "This is a long story, so that a log keeps it as an attachment. " * 30
@@ -55,7 +55,7 @@ class Moving:
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
         """Move the right option on by one letter an epoch."""
-        return later_order(question, epoch)
+        return rotate_options(question, epoch)
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
         """Compare letters."""
@@ -67,7 +67,7 @@ SUITE = Moving()
 
 def moving(id: str, place: int) -> Question:
     wrong = [f"wrong {id} {n}" for n in range(3)]
-    printed = arranged(f"right {id}", wrong, place, order_seed(id, 1))
+    printed = arrange_options(f"right {id}", wrong, place, order_seed(id, 1))
     return Question(
         id=id,
         text=choice_text(f"{STORY}Which of {id}?", printed),
@@ -191,10 +191,10 @@ def test_epoch_one_is_the_question_and_epoch_five_is_not_epoch_one_again() -> No
 def test_a_question_without_target_or_options_has_no_later_order() -> None:
     one = SUITE.load()[0]
     with pytest.raises(ValueError, match="sealed"):
-        later_order(one.sealed(), 2)
+        rotate_options(one.sealed(), 2)
     other = Question("q", "no options", "choice", "A", metadata=choice_metadata(list("abcd")))
     with pytest.raises(ValueError, match="q does not end with its options"):
-        later_order(other, 2)
+        rotate_options(other, 2)
 
 
 def taped(folder: Path, epochs: int) -> PoolSpec:

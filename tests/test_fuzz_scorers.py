@@ -19,7 +19,7 @@ from harness.errors import UserError
 from harness.records import Question
 from harness.suite import ModelGraded, Suite, at_epoch, usual_epochs
 from suites import SUITES
-from suites.equality_process import CPU_S
+from suites.math_verify_pool import CPU_S
 
 EXAMPLES = int(os.environ.get("PODIUM_FUZZ", "100"))
 LONGEST_S = 2.0 - CPU_S

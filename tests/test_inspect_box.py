@@ -24,8 +24,7 @@ from inspect_ai.util import sandbox
 from sitting import sat
 
 from sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError
-from suites.boxed import compose, sandbox_checked
-from suites.inspect_box import InspectBox
+from suites.inspect_box import InspectBox, compose, sandbox_checked
 
 REVERSE = "print(input()[::-1])"
 QUICK = Limits(cpu_s=1.0, wall_s=3.0, memory_bytes=256 << 20, processes=24)

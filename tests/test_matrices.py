@@ -17,7 +17,7 @@ from harness.learning.matrix import (
     MatrixSource,
     assemble_matrix,
 )
-from suites.fetch import data_folder
+from suites.data import data_folder
 from suites.gpqa_diamond import GpqaDiamond
 
 

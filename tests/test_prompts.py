@@ -24,9 +24,9 @@ from harness.run.request import unknown_prompt_note
 from harness.suite import Prompted
 from suites import SUITES
 from suites.aime25 import PREFIX, Aime25, aime25
-from suites.fetch import data_folder
-from suites.openings import FILE as DIARY
-from suites.openings import log_opening, read_openings
+from suites.contamination import ACCESS_LOG as DIARY
+from suites.contamination import log_eval_access, read_eval_accesses
+from suites.data import data_folder
 
 RECORDED = data_folder() / "saturn_lighteval" / "math500_1model.jsonl.gz"
 needs_recordings = pytest.mark.skipif(
@@ -165,7 +165,7 @@ def test_the_oracle_plans_for_the_same_words_and_the_diary_names_them(tmp_path: 
         make_plans(path, questions, *more)
 
     def note(log_dir: Path, suite: Any, n: int) -> None:
-        opened.append(log_opening(log_dir, suite, n).prompt)
+        opened.append(log_eval_access(log_dir, suite, n).prompt)
 
     assert toy_run(
         tmp_path / "run",
@@ -190,12 +190,12 @@ def test_grading_again_uses_the_words_of_the_log(tmp_path: Path) -> None:
 
 
 def test_a_diary_from_before_there_were_prompts_is_read(tmp_path: Path) -> None:
-    opening = asdict(log_opening(tmp_path, Aime25().prompted("paper"), 3))
+    opening = asdict(log_eval_access(tmp_path, Aime25().prompted("paper"), 3))
     assert opening["prompt"] == "paper"
     del opening["prompt"]
     with (tmp_path / DIARY).open("a") as diary:
         diary.write(json.dumps(opening) + "\n")
-    assert [one.prompt for one in read_openings(tmp_path)] == ["paper", "official"]
+    assert [one.prompt for one in read_eval_accesses(tmp_path)] == ["paper", "official"]
 
 
 def test_recorded_replies_answer_the_paper_s_words_and_the_report_says_so(

@@ -23,7 +23,7 @@ from harness.system import System, planned
 from harness.workflow import Step, Workflow
 from sandbox import open_box
 from suites import SUITES
-from suites.practice_paraphrases import paraphrases
+from suites.practice.unseen import paraphrases
 
 KINDS = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 LOOK_UP_THEN_COMPUTE = Workflow((Step("scholar", GATHER), Step("abacus", USE, reads=(0,))))

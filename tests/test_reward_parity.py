@@ -42,7 +42,7 @@ from harness.rewards.trainers import (
 from harness.suite import Suite, Varied, at_epoch
 from sandbox import IMAGE, Box
 from suites import SUITES
-from suites.fetch import fetch_rows
+from suites.data import fetch_rows
 
 HOSTILE = "\\boxed{" * 2000 + "}" * 1000 + "<think>Answer: \x00" + "9" * 20000
 

@@ -24,11 +24,10 @@ from harness.rewards.splits import (
 )
 from harness.suite import Split
 from suites import SUITES
-from suites.bare import INSTRUCTIONS, bare
-from suites.fetch import data_folder
-from suites.livecodebench import LIVECODEBENCH_TRAIN, LiveCodeBench
-from suites.livecodebench_question import SYSTEM, user_prompt
-from suites.mmlu import Mmlu, questions
+from suites.contamination import INSTRUCTIONS, strip_instruction
+from suites.data import data_folder
+from suites.livecodebench import LIVECODEBENCH_TRAIN, SYSTEM, LiveCodeBench, user_prompt
+from suites.mmlu import Mmlu, mmlu_questions
 
 DECLARED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "shared_questions.toml").read_text(encoding="utf-8")
@@ -99,33 +98,35 @@ def test_a_sign_a_number_or_their_order_makes_another_question(other: str) -> No
 def test_a_planted_duplicate_is_found_whatever_its_form_and_instruction() -> None:
     taught = open_question("The sum of 3 and x is 10; find x.", "planted")
     asked = open_question(f"the SUM of 3 and x is 10 - find x!\n\n{INSTRUCTIONS[1]}", "exam")
-    (found,) = overlaps([exam(taught)], [exam(asked)], bare)
+    (found,) = overlaps([exam(taught)], [exam(asked)], strip_instruction)
     assert (found.question, found.asked) == ("planted", "exam")
     assert overlaps([exam(taught)], [exam(asked)]) == []
 
 
 def choice(stem: str, *options: str, id: str) -> Question:
     row = {"question": stem, "choices": [*options], "answer": 0, "subject": "s", "id": id}
-    return questions([row])[0]
+    return mmlu_questions([row])[0]
 
 
 def test_options_belong_to_a_choice_in_any_order_and_an_open_question_is_its_stem() -> None:
     one = choice("Which is true?", "1", "2", "3", "4", id="one")
     turned = choice("Which is true?", "4", "2", "3", "1", id="turned")
     another = choice("Which is true?", "5", "2", "3", "1", id="another")
-    assert [found.asked for found in overlaps([exam(one)], [exam(turned, another)], bare)] == [
-        "turned"
-    ]
+    assert [
+        found.asked for found in overlaps([exam(one)], [exam(turned, another)], strip_instruction)
+    ] == ["turned"]
     stem = open_question("Which is true", "stem")
-    assert len(overlaps([exam(stem)], [exam(one, another)], bare)) == 2
-    assert len(overlaps([exam(one)], [exam(stem)], bare)) == 1
+    assert len(overlaps([exam(stem)], [exam(one, another)], strip_instruction)) == 2
+    assert len(overlaps([exam(one)], [exam(stem)], strip_instruction)) == 1
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "eval"])
 def test_no_instruction_is_left_around_a_question(split: Split) -> None:
     """A line that half of a suite's questions begin or end with would be an instruction."""
     for sat in here(split):
-        texts = [bare(question).strip().splitlines() for question in sat.questions.values()]
+        texts = [
+            strip_instruction(question).strip().splitlines() for question in sat.questions.values()
+        ]
         for at in (0, -1):
             lines = [text[at] for text in texts]
             most = max(lines.count(line) for line in set(lines[:50]))
@@ -199,7 +200,7 @@ def test_v1_loads_as_what_teaches(tmp_path: Path) -> None:
 
 
 def test_no_question_that_teaches_is_asked_in_an_exam_but_those_declared() -> None:
-    found = overlaps(here("train"), here("eval"), bare)
+    found = overlaps(here("train"), here("eval"), strip_instruction)
     whole = [tuple(pair) for pair in DECLARED["whole"]]
     pairs = {(one.question, one.asked) for one in found if (one.suite, one.exam) not in whole}
     named = {exam.suite.name for exam in (*here("train"), *here("eval"))}
@@ -214,9 +215,9 @@ def test_what_is_declared_can_be_left_out_of_what_teaches() -> None:
     for taught in here("train"):
         if ids & taught.questions.keys():
             others = [exam for exam in here("eval") if exam.suite.name in ("mmlu", "mbpp")]
-            left = without_overlap(taught, others, bare)
+            left = without_overlap(taught, others, strip_instruction)
             assert taught.questions.keys() - left.questions.keys() <= ids
-            refuse_overlap([left], others, bare)
+            refuse_overlap([left], others, strip_instruction)
 
 
 @needs_data
@@ -230,9 +231,9 @@ def test_the_175_new_problems_are_none_of_v1() -> None:
         SuiteSplit(LIVECODEBENCH_TRAIN, contests(v1)),
         SuiteSplit(SUITES["livecodebench"], contests(new)),
     )
-    assert overlaps([taught], [asked], bare) == []
+    assert overlaps([taught], [asked], strip_instruction) == []
     whole = SuiteSplit(SUITES["livecodebench-v6"], contests(members["v6"]))
-    assert len(overlaps([taught], [whole], bare)) == 400
+    assert len(overlaps([taught], [whole], strip_instruction)) == 400
 
 
 def test_mmlu_repeats_itself_as_often_as_declared() -> None:
@@ -241,10 +242,10 @@ def test_mmlu_repeats_itself_as_often_as_declared() -> None:
     except UserError as error:
         pytest.skip(str(error))
     assert (
-        len({one.question for one in overlaps([val], [test], bare)})
+        len({one.question for one in overlaps([val], [test], strip_instruction)})
         == DECLARED["mmlu_validation_in_test"]
     )
-    again = overlaps([test], [test], bare)
+    again = overlaps([test], [test], strip_instruction)
     firsts: dict[str, str] = {}
     for one in again:
         firsts.setdefault(one.question, one.asked)

@@ -36,8 +36,8 @@ from harness.run.catalogue import RunRequest, conductor_override
 from harness.run.doctor import examine_run
 from harness.run.request import read_request
 from harness.run.systems import match_target, moved_graders, why_unfit
-from suites.bare import bare
-from suites.practice_integer import practice_integer
+from suites.contamination import strip_instruction
+from suites.practice.integer import practice_integer
 
 PLAN = 'model_id = [1]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'
 POOL = read_pool("rehearsal")
@@ -386,7 +386,7 @@ def test_a_run_that_asks_what_was_taught_is_refused_before_a_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = whole_catalogue().suites["practice-integer"].load("eval")[1]
-    folder = learnt(tmp_path / "cribbed", taught=taught_digests([asked], bare))
+    folder = learnt(tmp_path / "cribbed", taught=taught_digests([asked], strip_instruction))
     assert podium_run(folder, tmp_path / "logs") != 0
     said = capsys.readouterr().err
     assert "1 questions of practice-integer taught checkpoint" in said

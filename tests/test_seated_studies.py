@@ -13,7 +13,7 @@ from conductor.seated import conductor, taught
 from conductor.study import About, write_study
 from harness.cli import main
 from harness.errors import UserError
-from suites.practice_integer import practice_integer
+from suites.practice.integer import practice_integer
 
 EXAM = "practice-integer"
 

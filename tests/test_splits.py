@@ -13,7 +13,7 @@ from harness.learning.matrix import (
     MatrixSource,
     assemble_matrix,
 )
-from suites.fetch import data_folder
+from suites.data import data_folder
 
 
 def matrix_of(*asked: MatrixQuestion) -> Matrix:

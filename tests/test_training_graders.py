@@ -17,14 +17,14 @@ from conductor.training.job import Parts, Training, TrainRequest, found
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from suites import practice_choice, practice_integer
 from suites.mbpp import MBPP
+from suites.practice import choice, integer
 
 NAMES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 SMALL = ("suites.train=8", "validation.questions=4")
 MOVED = {
-    "practice-integer": replace(practice_integer.SUITE, version="1000-A"),
-    "practice-choice": replace(practice_choice.SUITE, version="1001-A"),
+    "practice-integer": replace(integer.SUITE, version="1000-A"),
+    "practice-choice": replace(choice.SUITE, version="1001-A"),
 }
 
 

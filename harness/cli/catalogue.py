@@ -75,10 +75,11 @@ def controls() -> Any:
     from baselines.oracle_plans import make_plans
     from baselines.single import choose
     from harness.run.evaluate import Controls
-    from suites.bare import bare
-    from suites.openings import log_opening
+    from suites.contamination import log_eval_access, strip_instruction
 
-    return Controls(choose=choose, make_plans=make_plans, opened=log_opening, bare=bare)
+    return Controls(
+        choose=choose, make_plans=make_plans, opened=log_eval_access, bare=strip_instruction
+    )
 
 
 # § The arguments of every command, apart from what the commands do (harness/cli/).

@@ -191,7 +191,7 @@ def reward_command(args: argparse.Namespace) -> int:
 
     from conductor.plan_reward import PlanSettings, planned, shown_to_policy
     from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
-    from suites.bare import bare
+    from suites.contamination import strip_instruction
 
     request = ServeRequest(
         suites=tuple(args.suite),
@@ -217,7 +217,7 @@ def reward_command(args: argparse.Namespace) -> int:
     parts = RewardHooks(
         answerer=lambda spec, book, usd: planned(spec, book, replace(settings, max_usd=usd)),
         shown=shown_to_policy,
-        bare=bare,
+        bare=strip_instruction,
     )
     serve_rewards(request, whole_catalogue(), parts, say=partial(say, flush=True))
     return 0

@@ -53,17 +53,17 @@ def suites_command(args: argparse.Namespace) -> int:
     if args.name is None or args.name not in known:
         say(show_suites(known, args.name))
         return 0
-    from suites.pins import pins_of
+    from suites.data_command import describe_sources
 
-    say(show_suites(known, args.name, pins_of(known[args.name])))
+    say(show_suites(known, args.name, describe_sources(known[args.name])))
     return 0
 
 
 def data_command(args: argparse.Namespace) -> int:
     """Fetch the questions that suites pin, or verify what is here."""
-    from suites import data_checks, data_downloads
+    from suites import data_command
 
-    act = data_downloads.fetch if args.action == "fetch" else data_checks.verify
+    act = data_command.fetch_data if args.action == "fetch" else data_command.verify_data
     return act(args.names, args.data)
 
 

@@ -531,7 +531,7 @@ def whole_matrix(source: str, data: Path | None) -> Any:
     from dataclasses import replace
 
     from baselines.matrices import Given, read_matrix
-    from suites.fetch import data_folder
+    from suites.data import data_folder
     from suites.gpqa_diamond import GpqaDiamond
 
     def gpqa() -> Any:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # § punctuation and
 # § the instruction around it. What is bare is handed in, since only a suite knows its
 # § instruction
-# § (suites/bare.py). Not here: whether a paraphrase is the same question; nobody looks for
+# § (suites/contamination.py). Not here: whether a paraphrase is the same question; nobody looks for
 # § that.
 
 

@@ -33,7 +33,7 @@ from typing import Any, NoReturn, cast
 # § and `sys.stdout`; a method is called once per test on one object. State carries over from
 # § test to
 # § test, alarms count real time, and some correct programs fail; `rules="official"` of
-# § suites/programs.py exists to show which. Where a line below looks wrong, it is so there.
+# § suites/code_grading.py exists to show which. Where a line below looks wrong, it is so there.
 # § One thing differs: results are compared outside, so no `__eq__` of the program's decides.
 
 

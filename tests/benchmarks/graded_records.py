@@ -34,7 +34,7 @@ from harness.judge import JudgeError
 from harness.records import Kind, Question
 from suites import SUITES
 from suites.aime25 import AIME25
-from suites.fetch import data_folder, local_rows
+from suites.data import data_folder, local_rows
 from suites.math500 import MATH500_ALL
 
 SHOWN = 400

@@ -1,11 +1,4 @@
-r"""Decide whether two mathematical answers are equal: their shape first, then each value.
-
-An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation or a
-relation, and only the key's own shape can equal the key. Values are compared as text and as
-numbers; math-verify (equality_process.py) is asked about what is left, one value at a time, and
-never about words: it takes an interval for a tuple, a set for a list and a multiple for an
-equation. Spelling is latex.py, units are units.py, numbers quantities.py.
-"""
+"""Decide whether two mathematical answers are equal: their shape first, then each value."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,10 +7,35 @@ from functools import lru_cache
 from math import gcd
 from typing import Literal
 
-from suites.equality_process import math_verify_all
-from suites.latex import spelled, split
-from suites.quantities import LONGEST, decimal_places, differing, rational, rounds_to, same_number
-from suites.units import Measured, contradict, measured
+from suites.latex import (
+    Measured,
+    normalise_answer,
+    parse_measured,
+    split_outside_brackets,
+    units_contradict,
+)
+from suites.math_verify_pool import math_verify_all
+from suites.quantities import (
+    LONGEST,
+    decimal_places,
+    parse_rational,
+    rounds_to,
+    same_number,
+    sides_differ,
+)
+
+# § Decide whether two mathematical answers are equal: their shape first, then each value.
+# §
+# § An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation
+# § or a
+# § relation, and only the key's own shape can equal the key. Values are compared as text and
+# § as
+# § numbers; math-verify (equality_process.py) is asked about what is left, one value at a
+# § time, and
+# § never about words: it takes an interval for a tuple, a set for a list and a multiple for
+# § an
+# § equation. Spelling is latex.py, units are units.py, numbers quantities.py.
+
 
 Look = Literal["exact", "math-verify"]
 
@@ -36,21 +54,21 @@ class Equality:
     """True where math-verify came to no end on them: not equal, and said so."""
 
 
-NOTHING = Measured("")
+NO_VALUE = Measured("")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AnswerShape:
     """What an answer is made of."""
 
     kind: str
     """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
     `ratio`, `nothing`, `2x1` for a matrix, or the brackets of a tuple, an interval or a set."""
     text: str
-    parts: tuple["Shape", ...] = ()
+    parts: tuple["AnswerShape", ...] = ()
     name: str = ""
     """What it is said to be the value of: `x` of `x=5`."""
-    value: Measured = NOTHING
+    value: Measured = NO_VALUE
 
 
 Pair = tuple[str, str, int]
@@ -81,11 +99,13 @@ def compare(target: str, answer: str) -> Equality:
     if target.strip() == answer.strip() or ("\\text" in target and _bare(target) == _bare(answer)):
         return Equality(True, "exact")
     plain = answer.replace("\\dfrac", "\\frac") if len(answer) < SHORT else answer
-    if (gold := rational(target)) is not None and (number := rational(plain)) is not None:
+    if (gold := parse_rational(target)) is not None and (
+        number := parse_rational(plain)
+    ) is not None:
         equal = same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
     asked = list[Pair]()
-    if not _agree(target, answer, lambda gold, said: _noted(asked, gold, said)):
+    if not _agree(target, answer, lambda gold, said: _note(asked, gold, said)):
         return Equality(False, "exact")
     if not asked:
         return Equality(True, "exact")
@@ -104,17 +124,17 @@ _INTEGER = re.compile(r"-?\d{1,40}")
 def first_look(target: str, answer: str) -> bool | None:
     """Return what can be said without algebra: equal, certainly not equal, or None."""
     asked = list[Pair]()
-    equal = _agree(target, answer, lambda gold, said: _noted(asked, gold, said))
+    equal = _agree(target, answer, lambda gold, said: _note(asked, gold, said))
     return None if asked and equal else equal
 
 
 def is_list(answer: str) -> bool:
     r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
-    shape = shaped(answer)
+    shape = parse_shape(answer)
     return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
 
 
-def _noted(asked: list[Pair], gold: str, said: str) -> bool:
+def _note(asked: list[Pair], gold: str, said: str) -> bool:
     asked.append(_pair(gold, said))
     return True
 
@@ -166,9 +186,9 @@ _BRACKETS = {"(": ")]", "[": ")]", "\\{": ("\\}",), "{": ("}",), "\\langle": ("\
 
 
 @lru_cache(maxsize=4096)
-def shaped(answer: str, listed: bool = False) -> Shape:
+def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
     """Return the shape of an answer; `11,111` is a list only where one is wanted."""
-    text = spelled(answer)
+    text = normalise_answer(answer)
     label = _LABEL.match(text)
     text = text[label.end() :] if label and label.end() < len(text) else text
     if not listed and "," in text and _THOUSANDS.fullmatch(text.partition("=")[2] or text):
@@ -176,27 +196,27 @@ def shaped(answer: str, listed: bool = False) -> Shape:
     return _shape(text)
 
 
-def _shape(text: str, depth: int = 0) -> Shape:
+def _shape(text: str, depth: int = 0) -> AnswerShape:
     if depth > MOST_DEPTH:
-        return Shape("nothing", text)
+        return AnswerShape("nothing", text)
     element = _ELEMENT.match(text)
     name, text = (element[1], text[element.end() :]) if element else ("", text)
     if _RELATION.search(text):
         return _related(text, depth)
     for kind, separator in (("union", _CUP), ("list", _COMMA)):
-        parts = split(text, separator)
+        parts = split_outside_brackets(text, separator)
         if len(parts) > 1:
-            return Shape(kind, text, _parts(parts, depth), name)
+            return AnswerShape(kind, text, _parts(parts, depth), name)
     bracketed = _bracketed(text, name, depth)
     if bracketed is None and len(both := _both_signs(text)) > 1:
-        return Shape("list", text, _parts(both, depth), name)
+        return AnswerShape("list", text, _parts(both, depth), name)
     return bracketed or _equated(text, name, depth)
 
 
 MOST_DEPTH = 6
 
 
-def _parts(texts: Sequence[str], depth: int) -> tuple[Shape, ...]:
+def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
     """Return the shapes of the parts that say something; `1, and 2` has two."""
     every = [both for text in texts if text for both in _both_signs(text)]
     return tuple(_shape(part, depth + 1) for part in every)
@@ -209,7 +229,7 @@ def _both_signs(text: str) -> list[str]:
     return [re.sub(r"^\+|(?<=[=(])\+", "", _PM.sub(sign, text)) for sign in first]
 
 
-def _bracketed(text: str, name: str, depth: int) -> Shape | None:
+def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
     r"""Return a tuple, an interval, a set, a matrix or what parentheses alone enclose.
 
     `]2,3[` is how some write `(2,3)`.
@@ -219,40 +239,48 @@ def _bracketed(text: str, name: str, depth: int) -> Shape | None:
     matrix = _MATRIX.fullmatch(text)
     if matrix and "\\begin" not in matrix[2]:
         if matrix[1] == "cases":
-            return Shape("list", text, _parts(split(matrix[2], _ROW), depth), name)
-        rows = [split(row, _CELL) for row in split(matrix[2], _ROW) if row]
+            return AnswerShape(
+                "list", text, _parts(split_outside_brackets(matrix[2], _ROW), depth), name
+            )
+        rows = [
+            split_outside_brackets(row, _CELL)
+            for row in split_outside_brackets(matrix[2], _ROW)
+            if row
+        ]
         cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
-        return Shape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
+        return AnswerShape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
     opens = next((sign for sign in _BRACKETS if text.startswith(sign)), "")
     closes = next((sign for sign in _BRACKETS.get(opens, ()) if text.endswith(sign)), "")
-    if not closes or len(split(text, _ANY)) > 1:
+    if not closes or len(split_outside_brackets(text, _ANY)) > 1:
         return None
     inside = text[len(opens) : len(text) - len(closes)]
-    parts = split(inside, _COMMA)
+    parts = split_outside_brackets(inside, _COMMA)
     if len(parts) == 1 and opens + closes in ("()", "{}"):
         return _shape(inside, depth + 1)
     kind = "\\{\\}" if opens == "{" else opens + closes
-    return Shape(kind, text, _parts(parts, depth), name)
+    return AnswerShape(kind, text, _parts(parts, depth), name)
 
 
 _ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
 
 
-def _related(text: str, depth: int) -> Shape:
+def _related(text: str, depth: int) -> AnswerShape:
     """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
-    about = split(text, _ABOUT)
+    about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
-        exact = rational(about[0])
+        exact = parse_rational(about[0])
         false = exact is not None and not rounds_to(exact, about[1])
-        return Shape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
+        return (
+            AnswerShape("nothing", text) if false or not about[0] else _shape(about[0], depth + 1)
+        )
     if builder := _BUILDER.fullmatch(text):
         text = builder[1]
-    made = [_interval(part) for part in split(text, re.compile("\u00abor\u00bb"))]
+    made = [_interval(part) for part in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
     names = {one[0] for one in made if one}
     if len(names) != 1 or None in made or len(made) > 2:
-        return Shape("relation", text)
+        return AnswerShape("relation", text)
     shape = _shape("\\cup".join(one[1] for one in made if one), depth + 1)
-    return Shape(shape.kind, shape.text, shape.parts, names.pop())
+    return AnswerShape(shape.kind, shape.text, shape.parts, names.pop())
 
 
 def _interval(text: str) -> tuple[str, str] | None:
@@ -281,34 +309,34 @@ def _less(sign: str) -> bool:
     return sign.startswith(("<", "\\leq"))
 
 
-def _equated(text: str, name: str, depth: int) -> Shape:
+def _equated(text: str, name: str, depth: int) -> AnswerShape:
     """Return a value, with its name where it has one, or an equation."""
-    sides = split(text, _EQUALS)
+    sides = split_outside_brackets(text, _EQUALS)
     if len(sides) == 1:
         if _RATIO.search(text) and len(parts := text.split(":")) > 1:
-            return Shape("ratio", text, _parts(parts, depth))
-        return Shape("value", text, name=name, value=measured(text))
-    if len(sides) > MOST_PARTS or not all(sides) or differing(sides):
-        return Shape("nothing", text)
+            return AnswerShape("ratio", text, _parts(parts, depth))
+        return AnswerShape("value", text, name=name, value=parse_measured(text))
+    if len(sides) > MOST_PARTS or not all(sides) or sides_differ(sides):
+        return AnswerShape("nothing", text)
     if (names := _NAMES.fullmatch(sides[0])) and len(sides) == 2:
         return _reordered(_COMMA.split(names[1]), _shape(sides[1], depth + 1))
-    every = [measured(side) for side in sides]
+    every = [parse_measured(side) for side in sides]
     if len({side.unit for side in every}) == len(sides) and all(side.unit for side in every):
-        return Shape("converted", text, _parts(sides, depth))
+        return AnswerShape("converted", text, _parts(sides, depth))
     named = [side for side in sides if _NAMED.fullmatch(side) or side.startswith("\u00ab")]
     values = [side for side in sides if side not in named] or sides[-1:]
     inner = _shape(values[-1], depth + 1)
     kind = "equation" if inner.kind == "value" and not named else inner.kind
-    return Shape(kind, text, inner.parts, (named or [name])[0], measured(values[-1]))
+    return AnswerShape(kind, text, inner.parts, (named or [name])[0], parse_measured(values[-1]))
 
 
-def _reordered(names: Sequence[str], shape: Shape) -> Shape:
+def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
     """Return the tuple of `(y,x)=(1,2)` in the order of its names."""
     if len(names) != len(shape.parts):
         return shape
     at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
     parts = tuple(shape.parts[each] for each in at)
-    return Shape(shape.kind, "", parts)
+    return AnswerShape(shape.kind, "", parts)
 
 
 _COORDINATES = ("\\rho", "\\theta", "\\phi")
@@ -323,15 +351,15 @@ def _rank(name: str) -> tuple[int, str]:
 
 
 def _agree(target: str, answer: str, ask: Ask) -> bool:
-    gold = shaped(target, "," in target and not _THOUSANDS.fullmatch(spelled(target)))
-    letter = choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
+    gold = parse_shape(target, "," in target and not _THOUSANDS.fullmatch(normalise_answer(target)))
+    letter = stated_choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
     if letter:
-        return choice(spelled(answer)) == letter
-    said = shaped(answer, gold.kind == "list")
-    return _same(gold, said, ask)
+        return stated_choice(normalise_answer(answer)) == letter
+    said = parse_shape(answer, gold.kind == "list")
+    return _same_shape(gold, said, ask)
 
 
-def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
+def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
     said = _only(said, gold)
     if said.kind == "nothing" or _other_name(gold, said):
         return False
@@ -356,13 +384,13 @@ def _same(gold: Shape, said: Shape, ask: Ask) -> bool:
 ONE = ("value", "equation", "relation")
 
 
-def _other_name(gold: Shape, said: Shape) -> bool:
+def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
     """Return whether one is the value of x, the other that of y; a function is what its y is."""
     names = {gold.name, said.name} - {""}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
-def _only(said: Shape, gold: Shape) -> Shape:
+def _only(said: AnswerShape, gold: AnswerShape) -> AnswerShape:
     """Return the one element of a set, or of a length in two units the one in the key's unit."""
     if said.kind == "converted":
         unit = gold.value.unit
@@ -371,7 +399,7 @@ def _only(said: Shape, gold: Shape) -> Shape:
     return said.parts[0] if alone else said
 
 
-def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
+def _same_list(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
     """Return whether the values are those of a list or set, in any order unless names tell one."""
     if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
         return _in_order(gold.parts, said.parts, ask)
@@ -382,16 +410,16 @@ def _same_list(gold: Shape, said: Shape, ask: Ask) -> bool:
     return _matched(gold.parts, said.parts, ask)
 
 
-def _distinct(parts: Sequence[Shape]) -> bool:
+def _distinct(parts: Sequence[AnswerShape]) -> bool:
     names = {part.name for part in parts}
     return len(names) == len(parts) > 1 and "" not in names
 
 
-def _by_name(parts: Sequence[Shape]) -> Sequence[Shape]:
+def _by_name(parts: Sequence[AnswerShape]) -> Sequence[AnswerShape]:
     return sorted(parts, key=lambda part: _rank(part.name)) if _distinct(parts) else parts
 
 
-def _kinds_agree(gold: Shape, said: Shape) -> bool:
+def _kinds_agree(gold: AnswerShape, said: AnswerShape) -> bool:
     """Return whether two kinds are one: a tuple has parentheses or none, a column may have them."""
     tuples = ("()", "list", "\\langle\\rangle", f"{len(gold.parts)}x1")
     alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and said.kind in tuples
@@ -399,17 +427,17 @@ def _kinds_agree(gold: Shape, said: Shape) -> bool:
     return gold.kind == said.kind or (alike and not infinite)
 
 
-def _in_order(gold: Sequence[Shape], said: Sequence[Shape], ask: Ask) -> bool:
+def _in_order(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
     return len(gold) == len(said) and all(
-        _same(one, other, ask) for one, other in zip(gold, said, strict=True)
+        _same_shape(one, other, ask) for one, other in zip(gold, said, strict=True)
     )
 
 
-def _matched(gold: Sequence[Shape], said: Sequence[Shape], ask: Ask) -> bool:
+def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
     """Return whether each part of one is a part of the other, in any order."""
     if len(gold) != len(said) or len(gold) > MOST_PARTS:
         return False
-    same = [[_same(one, other, ask) for other in said] for one in gold]
+    same = [[_same_shape(one, other, ask) for other in said] for one in gold]
     owners = dict[int, int]()
 
     def placed(row: int, tried: set[int]) -> bool:
@@ -443,7 +471,7 @@ _COEFFICIENT = re.compile(r"\d+|(?<!\d)[A-Za-z]")
 _ARTICLE = re.compile(r"(?:an?|the) ")
 
 
-def _same_one(gold: Shape, said: Shape, ask: Ask) -> bool:
+def _same_one(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
     if said.kind not in ONE:
         return False
     if "relation" in (gold.kind, said.kind):
@@ -478,7 +506,7 @@ def same_value(gold: Measured, said: Measured) -> bool | None:
     """Return whether two values are equal; None where only algebra can tell."""
     if said.words != gold.words and (said.words or gold.scale != said.scale):
         return False
-    if contradict(gold, said):
+    if units_contradict(gold, said):
         return False
     if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
         return False
@@ -487,7 +515,7 @@ def same_value(gold: Measured, said: Measured) -> bool | None:
         return True
     if not _BASED.fullmatch(one):
         other = other.removesuffix("_{10}")
-    if (number := rational(one)) is not None and (read := rational(other)) is not None:
+    if (number := parse_rational(one)) is not None and (read := parse_rational(other)) is not None:
         return same_number(gold, said, (number * gold.scale, read * said.scale))
     if gold.scale != said.scale:
         return False
@@ -547,7 +575,7 @@ _ANOTHER = re.compile(
 _DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\)?", re.I)
 
 
-def choice(text: str) -> str | None:
+def stated_choice(text: str) -> str | None:
     """Return the letter of a choice, alone or with its text behind it, or None.
 
     >>> choice("(C) Plane"), choice("option b"), choice("(B) or (C)"), choice("A) B) C)")

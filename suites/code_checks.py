@@ -1,14 +1,4 @@
-"""Judge a program by a data set's check: published code that calls functions and asserts.
-
-As published, check and program share a process, and a program can end it early, bend `==` or read
-what is expected. Here they never meet (checked_inside.py): the check runs in the box with results
-in place of the program's calls; when it lacks one, the program is called in a process of its own,
-and the check runs again. So a check runs about twice, whatever its calls, and a verdict is what a
-check said in a process that never held the program, behind a token made for it.
-
-A few checks make arguments of the program's own classes (`by_text`): there the program's process
-gets the text of the call, which it evaluates, and still nothing of what is expected.
-"""
+"""Judge a program by a data set's check: published code that calls functions and asserts."""
 
 import ast
 import json
@@ -21,6 +11,23 @@ from importlib import resources
 from typing import Any
 
 from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError
+
+# § Judge a program by a data set's check: published code that calls functions and asserts.
+# §
+# § As published, check and program share a process, and a program can end it early, bend `==`
+# § or read
+# § what is expected. Here they never meet (checked_inside.py): the check runs in the box with
+# § results
+# § in place of the program's calls; when it lacks one, the program is called in a process of
+# § its own,
+# § and the check runs again. So a check runs about twice, whatever its calls, and a verdict
+# § is what a
+# § check said in a process that never held the program, behind a token made for it.
+# §
+# § A few checks make arguments of the program's own classes (`by_text`): there the program's
+# § process
+# § gets the text of the call, which it evaluates, and still nothing of what is expected.
+
 
 LIMITS = Limits()
 """Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
@@ -43,7 +50,7 @@ compiles what is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckCode:
     """A data set's check of one problem."""
 
     text: str
@@ -66,15 +73,15 @@ class Check:
         return sorted(node.lineno for node in tree if isinstance(node, ast.Assert))
 
 
-def read_check(target: str) -> Check:
+def read_check(target: str) -> CheckCode:
     """Return the check kept in a question's target; the inverse of `Check.as_json`."""
     data: dict[str, Any] = json.loads(target)
     data["names"] = tuple(data["names"])
-    return Check(**data)
+    return CheckCode(**data)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """What became of a program."""
 
     passed: bool
@@ -89,18 +96,18 @@ class Checked:
 
 
 @dataclass(slots=True)
-class _Exam:
+class _CheckRun:
     """One program before one check, and what is known so far."""
 
     program: str
-    check: Check
+    check: CheckCode
     box: Box
     limits: Limits
     known: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     calls: int = 0
     cpu_s: float = 0.0
 
-    def verdict(self) -> Checked:
+    def verdict(self) -> CheckResult:
         """Run check and program in turn until the check passes or fails."""
         for _ in range(ROUNDS):
             said = self.ask_check()
@@ -120,17 +127,17 @@ class _Exam:
         starved = outcome.status == "time" and outcome.cpu_s < CHECK_LIMITS.cpu_s
         if starved or outcome.status == "died":  # what others do may have come to this
             outcome = self.run_check(order, alone=True)
-        said = _said(outcome, token)
+        said = _check_report(outcome, token)
         if said is not None:
             return said
-        why = _ended(outcome)
+        why = _end_reason(outcome)
         if self.known:  # else a program could choose to stay unscored
             return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
 
     def run_check(self, order: str, *, alone: bool = False) -> ProgramOutcome:
         """Run the check's process on what it is told."""
-        program = Program(f"{inside()}\nCheck(json.load(sys.stdin)).run()\n")
+        program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
         given = [order.encode()]
         with closing(self.box.run(program, given, CHECK_LIMITS, alone=alone)) as outcomes:
             return next(outcomes)
@@ -143,7 +150,9 @@ class _Exam:
         """
         slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
-        source = f"{inside().partition(CHECKS)[0]}\nanswer = caller({self.program!r}, {setup!r})\n"
+        source = (
+            f"{inside_code().partition(CHECKS)[0]}\nanswer = caller({self.program!r}, {setup!r})\n"
+        )
         program = Program(source, "call", "answer")
         inputs = (json.dumps([call]).encode() for call in calls)
         with closing(self.box.run(program, inputs, self.limits)) as outcomes:
@@ -171,11 +180,11 @@ class _Exam:
         self.cpu_s += outcome.cpu_s
         result = _returned(outcome)
         if result is None:
-            return f"call {self.calls}: {_ended(outcome)}"
+            return f"call {self.calls}: {_end_reason(outcome)}"
         self.known.append((call, result))
         return ""
 
-    def ended(self, said: dict[str, Any]) -> Checked:
+    def ended(self, said: dict[str, Any]) -> CheckResult:
         """Return the verdict on a check that has ended."""
         asserts = self.check.asserts
         passed = said.get("passed") is True
@@ -183,21 +192,23 @@ class _Exam:
         reason = f"all {len(asserts)} assertions hold" if passed else str(said["failed"])
         if said.get("line"):
             reason = f"line {said['line']} of the check: {reason}"
-        return Checked(passed, reason, held, len(asserts), self.calls, round(self.cpu_s, 3))
+        return CheckResult(passed, reason, held, len(asserts), self.calls, round(self.cpu_s, 3))
 
 
-def judge_checked(program: str, check: Check, box: Box, limits: Limits = LIMITS) -> Checked:
+def judge_by_check(
+    program: str, check: CheckCode, box: Box, limits: Limits = LIMITS
+) -> CheckResult:
     """Judge a program by a check; raise SandboxError when the box fails."""
-    return _Exam(program, check, box, limits).verdict()
+    return _CheckRun(program, check, box, limits).verdict()
 
 
 @cache
-def inside() -> str:
+def inside_code() -> str:
     """Return the code that runs in the box."""
-    return (resources.files("suites") / "checked_inside.py").read_text(encoding="utf-8")
+    return (resources.files("suites") / "code_checks_inside.py").read_text(encoding="utf-8")
 
 
-def _said(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
+def _check_report(outcome: ProgramOutcome, token: str) -> dict[str, Any] | None:
     """Return what the check's process said: the last line that begins with its token."""
     for line in reversed(outcome.stdout.splitlines()):
         if line.startswith(token.encode() + b" ") and outcome.exit_code == 0:
@@ -219,7 +230,7 @@ def _returned(outcome: ProgramOutcome) -> Any | None:
         return None
 
 
-def _ended(outcome: ProgramOutcome) -> str:
+def _end_reason(outcome: ProgramOutcome) -> str:
     """Return why a process that reported nothing is the program's failure."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"

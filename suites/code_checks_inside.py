@@ -1,11 +1,4 @@
-"""Runs inside a box, sent in as text: a data set's check with results put in for its calls.
-
-Two processes take turns, and never meet. The check's process knows what is expected; when it calls
-the program once more than results are known, it says which call it wants and ends. The program's
-process is given one call and says what it returned. Nothing but JSON passes between them, values of
-plain builtins only, so no `__eq__` of the program's ever decides a comparison.
-The program finds this code in its process; there is nothing to learn here.
-"""
+"""What judges by a check inside the box: two programs that never share a process."""
 
 import ast
 import base64
@@ -18,6 +11,18 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias, cast
+
+# § Runs inside a box, sent in as text: a data set's check with results put in for its calls.
+# §
+# § Two processes take turns, and never meet. The check's process knows what is expected; when
+# § it calls
+# § the program once more than results are known, it says which call it wants and ends. The
+# § program's
+# § process is given one call and says what it returned. Nothing but JSON passes between them,
+# § values of
+# § plain builtins only, so no `__eq__` of the program's ever decides a comparison.
+# § The program finds this code in its process; there is nothing to learn here.
+
 
 MOST_CALLS = 256
 """Calls that a check may foresee at once: one that loops until a result pleases it never ends."""
@@ -177,7 +182,7 @@ class Check:
     """A check, and the results that are known so far."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Take the order apart (see suites/checked.py); what the check prints is thrown away."""
+        """Take the order apart (suites/code_checks.py); what the check prints is thrown away."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:

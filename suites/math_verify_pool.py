@@ -1,9 +1,4 @@
-"""Ask math-verify in processes of its own, which may hang, crash or run out of memory.
-
-Each is a suites/equality_worker.py with no environment but PATH and no open file of ours. One is
-started when it is first needed and more when several threads wait, up to the number of cores. A
-fork of this process starts its own; all end with the process that started them.
-"""
+"""Ask math-verify in processes of its own, which may hang, crash or run out of memory."""
 
 import atexit
 import json
@@ -21,12 +16,21 @@ from typing import Any, BinaryIO, cast
 from harness.errors import PodiumError
 from harness.parallel import cores
 
+# § Ask math-verify in processes of its own, which may hang, crash or run out of memory.
+# §
+# § Each is a suites/math_verify_worker.py with no environment but PATH and no open file of
+# § ours. One is
+# § started when it is first needed and more when several threads wait, up to the number of
+# § cores. A
+# § fork of this process starts its own; all end with the process that started them.
+
+
 CPU_S = 1.0
 """Seconds of CPU for one comparison; of 487 real answers to MATH-500 the slowest took 0.44."""
 WALL_S = 60.0
 """Seconds without any word after which a process counts as broken: ours to repair, no verdict."""
 
-PROGRAM = Path(__file__).with_name("equality_worker.py")
+PROGRAM = Path(__file__).with_name("math_verify_worker.py")
 
 
 class EqualityError(PodiumError):
@@ -52,11 +56,11 @@ def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
 
     The last 4,096 verdicts are kept. EqualityError when no process can be started.
     """
-    said = WORKERS.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
+    said = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
     return tuple(map(bool, said["equal"])) if "equal" in said else None
 
 
-class Worker:
+class MathVerifyProcess:
     """One process, used by one thread at a time."""
 
     def __init__(self, command: Sequence[str] = ()) -> None:
@@ -133,12 +137,12 @@ def _command() -> list[str]:
     return [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders]
 
 
-class Workers:
+class MathVerifyPool:
     """Processes for several threads: as many as there are cores, started when they are needed."""
 
     def __init__(self, most: int) -> None:
         """Start none yet; `most` bounds how many there will be."""
-        self._most, self._running, self._free = most, 0, list[Worker]()
+        self._most, self._running, self._free = most, 0, list[MathVerifyProcess]()
         self._changed = threading.Condition()
 
     def ask(self, line: bytes) -> dict[str, Any]:
@@ -149,9 +153,9 @@ class Workers:
             return self._ask(line)
 
     def _ask(self, line: bytes) -> dict[str, Any]:
-        worker: Worker | None = self._take()
+        worker: MathVerifyProcess | None = self._take()
         try:
-            worker = worker or Worker()
+            worker = worker or MathVerifyProcess()
             answer = worker.ask(line)
         except BaseException:
             if worker:
@@ -162,14 +166,14 @@ class Workers:
             self._give_back(worker)
         return answer
 
-    def _take(self) -> Worker | None:
+    def _take(self) -> MathVerifyProcess | None:
         """Return a free process, or None where a new one may be started."""
         with self._changed:
             self._changed.wait_for(lambda: self._free or self._running < self._most)
             self._running += 1
             return self._free.pop() if self._free else None
 
-    def _give_back(self, worker: Worker | None) -> None:
+    def _give_back(self, worker: MathVerifyProcess | None) -> None:
         with self._changed:
             self._running -= 1
             if worker:
@@ -193,6 +197,6 @@ class Workers:
         self.__init__(self._most)
 
 
-WORKERS = Workers(cores())
-atexit.register(WORKERS.end)
-os.register_at_fork(after_in_child=WORKERS.forget)
+POOL = MathVerifyPool(cores())
+atexit.register(POOL.end)
+os.register_at_fork(after_in_child=POOL.forget)

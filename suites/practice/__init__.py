@@ -1,12 +1,4 @@
-"""What the four practice suites share: generated questions, seeded, in three disjoint splits.
-
-A topic is a function that draws one question. Which split a question belongs to is decided by a
-hash of its key, that is, of what is asked and not of how it is worded, so no seed, no size and no
-phrasing can carry a question from one split into another.
-
-Not here: the questions themselves (`practice_*_topics.py` and the like), and the rehearsal
-workers, which share no code and no template with the generators (an import contract checks it).
-"""
+"""Generated practice suites: seeded topics, three splits that share no question."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +12,22 @@ from harness.errors import UserError
 from harness.records import EMPTY, Grade, Question
 from harness.suite import Card, Split
 from sandbox import Box
-from suites.cards import card
+from suites.base import card
+
+# § What the four practice suites share: generated questions, seeded, in three disjoint
+# § splits.
+# §
+# § A topic is a function that draws one question. Which split a question belongs to is
+# § decided by a
+# § hash of its key, that is, of what is asked and not of how it is worded, so no seed, no
+# § size and no
+# § phrasing can carry a question from one split into another.
+# §
+# § Not here: the questions themselves (`practice_*_topics.py` and the like), and the
+# § rehearsal
+# § workers, which share no code and no template with the generators (an import contract
+# § checks it).
+
 
 GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
@@ -108,7 +115,7 @@ class PracticeSuite:
         return self.judge(question, reply, box)
 
 
-def home(key: str) -> Split:
+def split_of_key(key: str) -> Split:
     """Return the one split in which a question may appear.
 
     >>> home("gcd 12 18") in SPLITS
@@ -131,7 +138,7 @@ def _drafts(
         if not open_topics:
             raise UserError(f"Only {len(drafts)} different questions exist, fewer than {size}.")
         for name, topic in list(open_topics.items()):
-            draft = _new(topic, split, seen, rng)
+            draft = _new_draft(topic, split, seen, rng)
             if draft is None:
                 del open_topics[name]
             else:
@@ -140,10 +147,10 @@ def _drafts(
     return drafts[:size]
 
 
-def _new(topic: Topic, split: Split, seen: set[str], rng: Random) -> Draft | None:
+def _new_draft(topic: Topic, split: Split, seen: set[str], rng: Random) -> Draft | None:
     for _ in range(PATIENCE):
         draft = topic(rng)
-        if draft and draft.key not in seen and home(draft.key) == split:
+        if draft and draft.key not in seen and split_of_key(draft.key) == split:
             return draft
     return None
 
@@ -157,7 +164,7 @@ def any_of(*variants: Topic) -> Topic:
     return draw
 
 
-def asked(rng: Random, key: str, answer: int, *phrasings: str) -> Draft | None:
+def integer_draft(rng: Random, key: str, answer: int, *phrasings: str) -> Draft | None:
     """Return an integer question in one of its phrasings; None when the answer is not in 0-999."""
     if not 0 <= answer <= 999:
         return None
