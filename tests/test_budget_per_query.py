@@ -11,7 +11,7 @@ from inspect_ai.log import read_eval_log
 from runs import BOOK
 from toy import Toy, calls, toy_pool, toy_run
 
-from baselines.random_plans import random_workflow_system
+from baselines.controls import random_workflow_system
 from harness.budget import Spend
 from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit

@@ -8,21 +8,28 @@ import pytest
 from scripted import Heard, ReplyFunction, scripted_pool
 from trying import ask, explored
 
-from baselines.calling.accepting import FEATURES, Scoring, agreement, correct, features
-from baselines.calling.cascade import (
+from baselines.cascade import (
     AUTOMIX,
     CASCADE,
+    FEATURES,
     FRUGAL,
     LOGISTIC,
+    RIDGE,
+    CascadeExplorer,
+    CascadeTries,
+    Scoring,
+    answer_features,
+    best_chain,
     cascade,
     cascade_automix,
     cascade_frugal,
     cascade_system,
+    enumerate_chains,
+    says_correct,
+    score_agreement,
     try_cascade,
 )
-from baselines.calling.cascade_training import PULL, CascadeExplorer, Tries, best, chains
-from baselines.ridge_logistic import fitted
-from baselines.routing.descent import sigmoid
+from baselines.routers.optimisers import ridge_logistic, sigmoid
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
 from harness.learning.fit import TrainingBudget, TrialResult, write_artifact
@@ -97,14 +104,14 @@ def test_a_verifier_reads_its_own_answer_and_its_checks_are_billed() -> None:
 
 
 def test_a_check_without_a_verdict_agrees_by_giving_the_same_answer() -> None:
-    assert correct("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
-    assert not correct("integer", "ANSWER: 4", "ANSWER: 5")
-    assert not correct("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
-    assert not correct("integer", "no idea", "no idea")
+    assert says_correct("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
+    assert not says_correct("integer", "ANSWER: 4", "ANSWER: 5")
+    assert not says_correct("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
+    assert not says_correct("integer", "no idea", "no idea")
 
 
 def test_replies_without_an_answer_have_no_confidence() -> None:
-    assert agreement("integer", ["no idea"] * 3).confidence == 0
+    assert score_agreement("integer", ["no idea"] * 3).confidence == 0
 
 
 def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
@@ -141,13 +148,13 @@ def test_a_manifest_says_how_many_calls_its_scorer_makes(
 
 
 def test_the_best_chain_keeps_the_cheap_worker_where_it_is_sure_and_right() -> None:
-    tries = Tries(
+    tries = CascadeTries(
         values=np.array([[1, 1], [1, 1], [0, 1], [0, 1.0]]),
         confidences=np.array([[1, 1], [0.9, 1], [0.4, 1], [0.2, 1]]),
         costs=np.array([[1, 10.0]] * 4),
         last_share=1.0,
     )
-    found = best(chains(tries, (0.3, 0.6, 1.0)))
+    found = best_chain(enumerate_chains(tries, (0.3, 0.6, 1.0)))
     assert (found.order, found.thresholds) == ((0, 1), (0.6,))
     assert (found.value, found.cost) == (1.0, (1 + 1 + 11 + 11) / 4)
 
@@ -208,8 +215,8 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
 
 
 def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
-    rows = np.array([features(SUM, f"ANSWER: {at}") for at in range(5)])
-    weights = fitted(rows, np.ones(5), PULL)
+    rows = np.array([answer_features(SUM, f"ANSWER: {at}") for at in range(5)])
+    weights = ridge_logistic(rows, np.ones(5), RIDGE)
     assert np.isfinite(weights).all()
     assert (sigmoid(rows @ weights) > 0.5).all()
 

@@ -9,7 +9,7 @@ from toy import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 from toy_exams import JudgedToy, VariedToy
 
 from baselines.mixture import moa_system
-from baselines.self_consistency import self_consistency_system
+from baselines.voting import self_consistency_system
 from conductor.policy import conductor_system
 from harness.cli import main
 from harness.cli.commands import build_parser

@@ -20,7 +20,7 @@ from installed import build_wheel
 from providers import serve
 
 from baselines import SYSTEMS
-from baselines.frameworks.systems import FRAMEWORKS
+from baselines.frameworks import FRAMEWORKS
 from harness.audit import audit
 from harness.ledger.call import Call
 from harness.records import PODIUM

@@ -92,7 +92,7 @@ def imported(path: Path) -> set[str]:
 
 
 OPTIONAL = {
-    ("baselines/calling/trinity_training.py", "cmaes"),
+    ("baselines/trinity.py", "cmaes"),
     ("conductor/training/adapters.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/audit/verify.py", "cryptography"),

@@ -10,7 +10,7 @@ from runs import Crew, sit, wrong
 
 import baselines
 import conductor
-from baselines.best_of_n import best_of_n_system
+from baselines.voting import best_of_n_system
 from harness.audit import audit
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.matrices import SOURCES, Given, read_matrix
-from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
+from baselines.verdict_data import EPOCHS, SOURCES, VERDICTS, SourceRequest, read_matrix
 from harness.errors import UserError
 from harness.learning.matrix import (
     Matrix,
@@ -24,7 +23,7 @@ from suites.gpqa_diamond import GpqaDiamond
 def recorded(named: str) -> Matrix:
     """Return a source's matrix; skip where its files are absent."""
     try:
-        return read_matrix(named, Given(data_folder(), gpqa=GpqaDiamond().load))
+        return read_matrix(named, SourceRequest(data_folder(), gpqa=GpqaDiamond().load))
     except UserError as error:
         pytest.skip(str(error))
 
@@ -76,7 +75,7 @@ def test_gpqa_without_its_archive_has_verdicts_and_says_why_there_are_no_texts(
     def closed() -> Any:
         raise UserError("there is no archive here.")
 
-    matrix = read_matrix("gpqa-verdicts", Given(tmp_path, gpqa=closed))
+    matrix = read_matrix("gpqa-verdicts", SourceRequest(tmp_path, gpqa=closed))
     assert {asked.text for asked in matrix.questions} == {""}
     assert "there is no archive here" in matrix.notes[-1]
 
@@ -129,7 +128,7 @@ def test_routerarena_has_two_models_with_tokens_and_dollars() -> None:
 )
 def test_a_source_that_is_not_here_is_refused(tmp_path: Path, named: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        read_matrix(named, Given(tmp_path))
+        read_matrix(named, SourceRequest(tmp_path))
 
 
 def test_a_damaged_row_of_verdicts_is_named_by_its_line_and_no_value(tmp_path: Path) -> None:
@@ -139,7 +138,7 @@ def test_a_damaged_row_of_verdicts_is_named_by_its_line_and_no_value(tmp_path: P
         file.write(head + "klukosiute/gpqa-eval,m,run0,0,rec1,secret\n")
     (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
     with pytest.raises(UserError, match="line 2: correct: ") as error:
-        read_matrix("gpqa-verdicts", Given(tmp_path))
+        read_matrix("gpqa-verdicts", SourceRequest(tmp_path))
     assert "secret" not in str(error.value)
 
 
@@ -149,7 +148,7 @@ def test_verdicts_that_are_not_whole_are_refused(tmp_path: Path) -> None:
         file.write("source,model,record_id,correct\nklukosiute/gpqa-eval,m,rec1,1\n")
     (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
     with pytest.raises(UserError, match="m has 1 records"):
-        read_matrix("gpqa-verdicts", Given(tmp_path))
+        read_matrix("gpqa-verdicts", SourceRequest(tmp_path))
 
 
 ASKED = [MatrixQuestion("a", "A?"), MatrixQuestion("b", "B?")]

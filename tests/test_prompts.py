@@ -14,7 +14,7 @@ from toy import CONTROLS, Toy, calls, toy_pool, toy_run
 from toy_exams import PromptedToy, asked, samples
 
 import suites._registry
-from baselines.oracle_plans import make_plans
+from baselines.oracle import make_plans
 from harness.cli import main
 from harness.errors import UserError
 from harness.records import Question

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from baselines.mixture import moa_system
-from baselines.plan_set import GATHER, USE
-from baselines.self_consistency import self_consistency_system
+from baselines.oracle import GATHER, USE
 from baselines.single import single_system
+from baselines.voting import self_consistency_system
 from harness.pool import Pool, pool_models
 from harness.pool_config import read_pool
 from harness.records import Question

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.matrices.gpqa_verdicts import EPOCHS, VERDICTS
+from baselines.verdict_data import EPOCHS, VERDICTS
 from harness.cli import main
 from suites.data import data_folder
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from toy_checkpoint import Toy, parrot
 
-from baselines.judging.splits import split_of
-from baselines.matrices import Given, read_matrix
+from baselines.route_eval import split_matrix
+from baselines.verdict_data import SourceRequest, read_matrix
 from conductor.study import Declared, about_of, study_of, write_study
 from conductor.verdict_reward import ONE_STEP
 from harness.cli import main
@@ -36,8 +36,8 @@ def plan(model: int) -> str:
 
 def checkpoint(folder: Path, named: str, says: str, seed: int = 0) -> Matrix:
     """Write a checkpoint that always says the same, of a study of a source; return the judged."""
-    matrix = read_matrix(named, Given(Path("nowhere")))
-    (fold,) = split_of(matrix, SPLIT, 0).folds
+    matrix = read_matrix(named, SourceRequest(Path("nowhere")))
+    (fold,) = split_matrix(matrix, SPLIT, 0).folds
     study = study_of(Declared(named, "routerbench", SPLIT), matrix.rows(fold.train))
     parrot(folder, says, Toy(form=ONE_STEP))
     write_study(about_of(study, ONE_STEP, seed), folder)

@@ -13,7 +13,7 @@ from scripted import Heard, ScriptedPool, scripted_pool
 from shown import CODE, by_text
 
 from baselines import SYSTEMS
-from baselines.tree_search import ab_mcts_system, agreement
+from baselines.ab_mcts import ab_mcts_system, agreement
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool

@@ -28,7 +28,7 @@ from toy_card import CARD
 
 from baselines import SYSTEMS
 from baselines import _registry as solvers
-from baselines.oracle_plans import make_plans
+from baselines.oracle import make_plans
 from baselines.single import choose
 from harness.boxes import Boxes
 from harness.errors import UserError

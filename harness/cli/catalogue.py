@@ -72,7 +72,7 @@ def boxes() -> Any:
 
 def controls() -> Any:
     """Return the choices that need parts of several spokes."""
-    from baselines.oracle_plans import make_plans
+    from baselines.oracle import make_plans
     from baselines.single import choose
     from harness.run.evaluate import Controls
     from suites.contamination import log_eval_access, strip_instruction

@@ -183,12 +183,12 @@ def study_for(part: Any) -> Any:
 
     UserError for a source or a split that there is not, and for one that has several folds.
     """
-    from baselines.judging.splits import split_of
-    from baselines.matrices import SOURCES
+    from baselines.route_eval import split_matrix
+    from baselines.verdict_data import SOURCES
     from conductor.study import Declared, study_of
 
     matrix = whole_matrix(part.source, None)
-    split = split_of(matrix, part.split, part.split_seed)
+    split = split_matrix(matrix, part.split, part.split_seed)
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     exam = SOURCES[part.source.partition(":")[0]].exam
@@ -491,19 +491,18 @@ def route_command(args: argparse.Namespace) -> int:
         return _list()
     if args.source is None:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
-    from baselines.judging.judged import judge
-    from baselines.judging.splits import split_of
+    from baselines.route_eval import evaluate_routers, split_matrix
     from reports.routes import refuse_foreign_route, route_text, write_route
 
     if args.out:
         refuse_foreign_route(args.out)
     matrix = whole_matrix(args.source, args.data)
-    split = split_of(matrix, _how(args, matrix), args.seed, drop_shared=args.drop_shared)
+    split = split_matrix(matrix, _how(args, matrix), args.seed, drop_shared=args.drop_shared)
     contest = _contest(args, matrix)
     _refuse_unsaveable(args, matrix, contest)
     if args.conductor and len(split.folds) > 1:
         raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
-    routing = _routing(matrix, split, contest, judge(matrix, split, contest))
+    routing = _routing(matrix, split, contest, evaluate_routers(matrix, split, contest))
     if args.conductor:
         routing = _with_conductors(args, matrix, split, routing)
     say(route_text(routing))
@@ -516,7 +515,7 @@ def route_command(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from baselines.matrices import SOURCES
+    from baselines.verdict_data import SOURCES
     from reports.render import aligned
 
     names = [
@@ -530,14 +529,14 @@ def whole_matrix(source: str, data: Path | None) -> Any:
     """Return the rows of a source on which every worker was graded, and say how many were not."""
     from dataclasses import replace
 
-    from baselines.matrices import Given, read_matrix
+    from baselines.verdict_data import SourceRequest, read_matrix
     from suites.data import data_folder
     from suites.gpqa_diamond import GpqaDiamond
 
     def gpqa() -> Any:
         return GpqaDiamond(data=data).load()
 
-    found = read_matrix(source, Given(data_folder(data), gpqa=gpqa))
+    found = read_matrix(source, SourceRequest(data_folder(data), gpqa=gpqa))
     whole = found.whole()
     if len(found.workers) == 1:
         raise UserError(f"{found.name} has one worker, {found.workers[0]}: nobody to choose from.")
@@ -559,9 +558,9 @@ def _how(args: argparse.Namespace, matrix: Any) -> str:
 
 def _contest(args: argparse.Namespace, matrix: Any) -> Any:
     """Return the routers that are asked for; none where there is no text to read."""
-    from baselines.judging.judged import Contest
-    from baselines.routing.embedders import embedder
-    from baselines.routing.learning import ROUTERS
+    from baselines.route_eval import RouterField
+    from baselines.routers.router import load_embedder
+    from baselines.routers.systems import ROUTERS
 
     for name in args.router or ():
         if name not in ROUTERS:
@@ -572,14 +571,14 @@ def _contest(args: argparse.Namespace, matrix: Any) -> Any:
                 f"{matrix.name}: some questions have no text, and routers read nothing else; "
                 "leave --router out to see the anchors."
             )
-        return Contest((), None, args.seed)
+        return RouterField((), None, args.seed)
     names = dict.fromkeys(args.router or ROUTERS)
-    return Contest([ROUTERS[name]() for name in names], embedder(args.embedder), args.seed)
+    return RouterField([ROUTERS[name]() for name in names], load_embedder(args.embedder), args.seed)
 
 
 def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
     """Return plain records of what was judged."""
-    from baselines.judging.judged import BEST_SINGLE, HINDSIGHT, ORACLE
+    from baselines.route_eval import BEST_SINGLE, HINDSIGHT, ORACLE
     from reports.routes import FrontierPoint, RouteComparison, RoutedSystem
 
     groups = {one.id: f"{one.group} {one.date}".strip() for one in matrix.questions}
@@ -626,10 +625,10 @@ def _with_conductors(args: argparse.Namespace, matrix: Any, split: Any, routing:
 
     import numpy as np
 
-    from baselines.judging.anchors import best_single
+    from baselines.route_eval import best_single_worker
 
     (fold,) = split.folds
-    best = best_single(matrix.rows(fold.train))
+    best = best_single_worker(matrix.rows(fold.train))
     rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
     at = 1 + sum(one.kind == "router" for one in routing.systems)
     return replace(routing, systems=(*routing.systems[:at], *rows, *routing.systems[at:]))
@@ -647,12 +646,12 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, contest: Any) -> N
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, contest: Any) -> str:
     """Train once more, on all that may teach, keep it, and return what was kept."""
-    from baselines.routing.learning import train
+    from baselines.routers.systems import train_router
     from harness.learning.fit import write_artifact
 
     one = len(split.folds) == 1
     teaches = matrix.rows(split.folds[0].train) if one else matrix
-    learned = train(contest.routers[0], teaches, contest.seed, contest.embedder)
+    learned = train_router(contest.routers[0], teaches, contest.seed, contest.embedder)
     path: Path = args.save
     write_artifact(learned, path)
     questions = pluralise(len(teaches.questions), "question")

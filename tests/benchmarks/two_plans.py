@@ -4,7 +4,7 @@
         [--split eval] [--beside LOGS ...]
 
 `two-plans@WORKER` asks scribe alone where a question wants a program, and elsewhere scholar, whose
-reply WORKER uses; in the neutral words of baselines/plan_set.py. These are the two shapes that
+reply WORKER uses; in the neutral words of baselines/oracle.py. These are the two shapes that
 plan_shapes.py finds in trained conductors, so a conductor that is not above both controls has
 not been shown to plan by anything but the kind of question, which the control is told and a
 conductor must read. No system of podium's: whom to ask was taken from conductors' plans, so nobody
@@ -22,7 +22,7 @@ from typing import Any
 from inspect_ai.solver import Solver, solver
 from paired_table import by_suite, read, table
 
-from baselines.plan_set import GATHER, USE
+from baselines.oracle import GATHER, USE
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
