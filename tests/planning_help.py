@@ -7,7 +7,7 @@ import anyio
 from serving import Sitting, train
 from toy import Toy
 
-from conductor.plan_reward import Planned
+from conductor.reward import PlanAnswerer
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.prices.cost import Price
@@ -44,7 +44,7 @@ def spec_of(**models: str) -> PoolSpec:
 
 
 def one_of(
-    answer: Planned, completion: str = SOLVE, settings: RewardSettings = USUAL
+    answer: PlanAnswerer, completion: str = SOLVE, settings: RewardSettings = USUAL
 ) -> RewardOutcome:
     items = [RewardItem("toy", "train-0", completion)]
     return rewarded(answer, train(Toy()), items, settings)[0]

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.ablations import beginning, chosen, finished, read_ablations
+from conductor.training.ablations import (
+    read_ablations,
+    select_ablations,
+    training_finished,
+    warm_start_key,
+)
 from conductor.training.config import read_config
-from conductor.training.wording import Said, said_in_logs, said_in_training, wording
+from conductor.training.model_card import SaidPlan, said_in_logs, said_in_training, wording
 from harness.cli import main
 from harness.errors import UserError
 from harness.pool_config import read_pool
@@ -60,10 +65,10 @@ def test_the_pools_of_tiers_are_the_two_halves_of_the_rehearsal_pool_by_price() 
 
 
 def test_named_ablations_come_with_the_reference() -> None:
-    names = [one.name for one in chosen(SHIPPED, ["routing-only"]).rows]
+    names = [one.name for one in select_ablations(SHIPPED, ["routing-only"]).rows]
     assert names == ["unablated", "routing-only"]
     with pytest.raises(UserError, match="There is no ablation 'routing'; known: unablated"):
-        chosen(SHIPPED, ["routing"])
+        select_ablations(SHIPPED, ["routing"])
 
 
 @pytest.mark.parametrize(
@@ -96,30 +101,30 @@ def test_a_misspelt_setting_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 def test_only_what_a_warm_start_reads_tells_beginnings_apart() -> None:
     whole = _manifest("unablated")
-    assert beginning(_manifest("single-worker")) == beginning(whole)
-    assert beginning(_manifest("cost-term")) == beginning(whole)
+    assert warm_start_key(_manifest("single-worker")) == warm_start_key(whole)
+    assert warm_start_key(_manifest("cost-term")) == warm_start_key(whole)
     for name in ("routing-only", "access-off", "trust-0", "pool-random", "hidden-64"):
-        assert beginning(_manifest(name)) != beginning(whole)
+        assert warm_start_key(_manifest(name)) != warm_start_key(whole)
 
 
 def test_a_training_is_finished_when_its_last_step_and_model_are_there(tmp_path: Path) -> None:
     config = read_config("practice-cpu", ["grpo.max_steps=2"])
-    assert not finished(config, tmp_path)
+    assert not training_finished(config, tmp_path)
     (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n{"step": 2}\n')
-    assert not finished(config, tmp_path)
+    assert not training_finished(config, tmp_path)
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "podium.json").write_text("{}")
-    assert not finished(config, tmp_path)  # the money did not last for its validation
+    assert not training_finished(config, tmp_path)  # the money did not last for its validation
     (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n{"step": 2, "validation": {}}\n')
-    assert finished(config, tmp_path)
+    assert training_finished(config, tmp_path)
 
 
 def test_subtasks_that_the_grammar_can_write_are_not_new() -> None:
     found = wording(
         [
-            Said(("Solve the question.", "Check the work above and correct it."), 1.0, False),
-            Said(("Say 7.", "Say 7.", "Check the question."), 1.0, True),
-            Said((), 0.0, None),
+            SaidPlan(("Solve the question.", "Check the work above and correct it."), 1.0, False),
+            SaidPlan(("Say 7.", "Say 7.", "Check the question."), 1.0, True),
+            SaidPlan((), 0.0, None),
         ]
     )
     assert (found.subtasks, found.distinct, found.new, found.share_new) == (5, 4, 2, 0.6)

@@ -93,7 +93,7 @@ def imported(path: Path) -> set[str]:
 
 OPTIONAL = {
     ("baselines/trinity.py", "cmaes"),
-    ("conductor/training/adapters.py", "peft"),
+    ("conductor/training/model.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/audit/verify.py", "cryptography"),
     ("harness/files.py", "compression"),  # of Python's own library, from 3.14 on

@@ -9,8 +9,8 @@ from toy_checkpoint import Toy, parrot
 
 from baselines.route_eval import split_matrix
 from baselines.verdict_data import SourceRequest, read_matrix
-from conductor.study import Declared, about_of, study_of, write_study
-from conductor.verdict_reward import ONE_STEP
+from conductor.checkpoint import write_study
+from conductor.verdict_reward import ONE_STEP, StudySource, split_verdicts, study_info
 from harness.cli import main
 from harness.learning.matrix import Matrix
 
@@ -38,9 +38,9 @@ def checkpoint(folder: Path, named: str, says: str, seed: int = 0) -> Matrix:
     """Write a checkpoint that always says the same, of a study of a source; return the judged."""
     matrix = read_matrix(named, SourceRequest(Path("nowhere")))
     (fold,) = split_matrix(matrix, SPLIT, 0).folds
-    study = study_of(Declared(named, "routerbench", SPLIT), matrix.rows(fold.train))
+    study = split_verdicts(StudySource(named, "routerbench", SPLIT), matrix.rows(fold.train))
     parrot(folder, says, Toy(form=ONE_STEP))
-    write_study(about_of(study, ONE_STEP, seed), folder)
+    write_study(study_info(study, ONE_STEP, seed), folder)
     return matrix.rows(np.sort(fold.test))
 
 

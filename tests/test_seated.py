@@ -15,16 +15,16 @@ from scripted import scripted_pool
 from toy_checkpoint import Sizes, Toy, parrot, write_checkpoint
 
 from conductor.checkpoint import (
-    About,
+    CheckpointInfo,
     cards_digest,
-    read_about,
-    released,
-    rewarded,
+    grader_versions,
+    read_info,
+    released_names,
     taught_digests,
-    write_about,
+    write_info,
 )
-from conductor.form import Form
-from conductor.seated import conductor, conductor_served, seat, trained_system
+from conductor.plan_format import PlanFormat
+from conductor.trained import conductor, conductor_served, conductor_slot, trained_system
 from harness.cli import main
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import TaskRefusal, UserError
@@ -63,13 +63,13 @@ def podium_run(toy: Path, logs: Path, *more: object) -> int:
 def test_what_is_written_beside_weights_is_read_back(toy: Path) -> None:
     about = replace(
         Toy().described(),
-        form=Form(layout="compact", access="binary", max_steps=3),
+        form=PlanFormat(layout="compact", access="binary", max_steps=3),
         taught=("00ff" * 4,),
         reward="cost-aware",
         steps=120,
     )
-    written = write_about(about, toy)
-    assert read_about(toy) == written == replace(about, weights_sha256=written.weights_sha256)
+    written = write_info(about, toy)
+    assert read_info(toy) == written == replace(about, weights_sha256=written.weights_sha256)
     assert len(written.weights_sha256) == 64
 
 
@@ -77,14 +77,14 @@ def test_other_weights_than_those_described_are_refused(toy: Path) -> None:
     with (toy / "model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(UserError, match=r"is not the file that podium\.json describes"):
-        read_about(toy)
+        read_info(toy)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"form": {"layout": "round"}}'])
 def test_a_damaged_description_is_refused(toy: Path, content: str) -> None:
     (toy / "podium.json").write_text(content)
     with pytest.raises(UserError, match=r"podium\.json is damaged or of another version"):
-        read_about(toy)
+        read_info(toy)
 
 
 def test_a_folder_without_a_description_is_no_conductor(toy: Path) -> None:
@@ -101,7 +101,7 @@ def test_digests_of_cards_depend_on_their_order() -> None:
 
 
 def test_a_checkpoint_is_asked_by_its_own_form() -> None:
-    about = replace(Toy().described(), form=Form(layout="compact", cards=False))
+    about = replace(Toy().described(), form=PlanFormat(layout="compact", cards=False))
     rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
     answer = anyio.run(trained_system(about), Question("q", "What is 2 + 2?", "integer"), rig.pool)
     assert rig.heard[0].last == "What is 2 + 2?\n\nModels:\n0:\n1:\n\nPlan:"
@@ -271,11 +271,11 @@ def test_graders_that_stand_where_they_stood_are_not_mentioned(tmp_path: Path) -
     assert moved_graders([name], whole_catalogue()) == []
 
 
-@pytest.mark.parametrize("name", [name for name in released() if name != "untrained"])
+@pytest.mark.parametrize("name", [name for name in released_names() if name != "untrained"])
 def test_a_released_checkpoint_tells_its_graders_by_the_log_of_its_seed(name: str) -> None:
     folder = Path(conductor_folder(name))
-    found = rewarded(folder) or {}
-    assert tuple(sorted(found)) == tuple(sorted(read_about(folder).suites))
+    found = grader_versions(folder) or {}
+    assert tuple(sorted(found)) == tuple(sorted(read_info(folder).suites))
     assert all(version.endswith("-A") for version in found.values())
 
 
@@ -285,7 +285,7 @@ def test_an_older_checkpoint_tells_its_graders_by_the_manifest_of_its_training(
     folder = learnt(tmp_path / "run" / "best", suites=("practice-code",), steps=3)
     manifest = tmp_path / "run" / "manifest.json"
     manifest.write_text('{"data": {"practice-code": {"version": "1-A", "publishable": true}}}')
-    assert rewarded(folder) == {"practice-code": "1-A"}
+    assert grader_versions(folder) == {"practice-code": "1-A"}
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_a_manifest_of_something_else_says_nothing_of_a_checkpoint(
 ) -> None:
     folder = learnt(tmp_path / "best", suites=("practice-code",), steps=3)
     (tmp_path / "manifest.json").write_text(content)
-    assert rewarded(folder) is None
+    assert grader_versions(folder) is None
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_inspect_alone_refuses_a_pool_that_a_conductor_was_not_trained_for_in_a_
 
 def test_roles_that_a_conductor_was_not_trained_for_are_refused_before_it_plans() -> None:
     rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
-    system = trained_system(read_about(Path(conductor_folder("trained"))))
+    system = trained_system(read_info(Path(conductor_folder("trained"))))
     rig.pool.spec = None
     with pytest.raises(UserError, match="this eval has others, or another order"):
         anyio.run(system, Question("q", "Why?", "integer"), rig.pool)
@@ -429,11 +429,11 @@ def test_controls_are_matched_with_the_trained_conductor_where_it_is_there(toy: 
 
 def test_every_released_checkpoint_is_a_row_that_can_be_seated() -> None:
     parts = whole_catalogue()
-    for name in released():
+    for name in released_names():
         system = "conductor" if name == "trained" else f"conductor-{name}"
         seated = conductor_override(system, parts)
-        assert seated == seat(name)
-        assert read_about(Path(conductor_folder(name))).role == "practice"
+        assert seated == conductor_slot(name)
+        assert read_info(Path(conductor_folder(name))).role == "practice"
 
 
 def conductor_folder(name: str) -> str:
@@ -442,6 +442,6 @@ def conductor_folder(name: str) -> str:
 
 def test_json_of_a_description_holds_no_text_of_a_question(tmp_path: Path) -> None:
     question = Question("q", "What is the secret word?", "text")
-    about: About = replace(Toy().described(), taught=taught_digests([question]))
+    about: CheckpointInfo = replace(Toy().described(), taught=taught_digests([question]))
     folder = learnt(tmp_path / "quiet", taught=about.taught)
     assert "secret" not in json.dumps(json.loads((folder / "podium.json").read_text()))

@@ -86,7 +86,7 @@ def train_command(args: argparse.Namespace) -> int:
     if args.config is None:
         raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
     training = _training(args)
-    from conductor.training.folder import is_main
+    from conductor.training.run_folder import is_main
 
     told = partial(say, flush=True) if is_main() else _nothing
     for line in _graders_before(training.config.model.path):
@@ -96,7 +96,7 @@ def train_command(args: argparse.Namespace) -> int:
 
         told(estimate_text(training))
         return 0
-    from conductor.training.start import train
+    from conductor.training.train import train
 
     try:
         told(train(training, told))
@@ -122,7 +122,7 @@ def _nothing(said: str) -> None:
 def _training(args: argparse.Namespace) -> Any:
     """Return the training that the arguments name, found and checked."""
     from conductor.training.config import read_config
-    from conductor.training.job import Parts, TrainRequest, found
+    from conductor.training.job import JobParts, TrainRequest, find_job
 
     settings = list(args.set)
     if args.seed is not None:
@@ -130,7 +130,7 @@ def _training(args: argparse.Namespace) -> Any:
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
     request = TrainRequest(out, args.resume, args.max_usd, args.dry_run)
-    return found(config, request, Parts(whole_catalogue(), controls().bare, study_for))
+    return find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
 
 
 def _plot(args: argparse.Namespace) -> int:
@@ -143,7 +143,7 @@ def _plot(args: argparse.Namespace) -> int:
 
 def _release(args: argparse.Namespace) -> int:
     """Release the median seed of some runs; torch is not needed."""
-    from conductor.training.releasing import release
+    from conductor.training.model_card import release
 
     if args.to is None:
         raise UserError("--release needs --to: the folder that the checkpoint goes to.")
@@ -153,13 +153,13 @@ def _release(args: argparse.Namespace) -> int:
 
 def _prompts(run: Path) -> list[str]:
     """Return the prompts of a run's validation questions."""
-    from conductor.training.config import as_config
-    from conductor.training.folder import MANIFEST
-    from conductor.training.job import Parts, TrainRequest, found
+    from conductor.training.config import validate_config
+    from conductor.training.job import JobParts, TrainRequest, find_job
+    from conductor.training.run_folder import MANIFEST
 
-    config = as_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
+    config = validate_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
     request = TrainRequest(run, dry=True)
-    training = found(config, request, Parts(whole_catalogue(), controls().bare, study_for))
+    training = find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
     rows = training.validation_rows()
     return ["".join(one["content"] for one in training.asking.messages(row)) for row in rows]
 
@@ -185,16 +185,16 @@ def study_for(part: Any) -> Any:
     """
     from baselines.route_eval import split_matrix
     from baselines.verdict_data import SOURCES
-    from conductor.study import Declared, study_of
+    from conductor.verdict_reward import StudySource, split_verdicts
 
     matrix = whole_matrix(part.source, None)
     split = split_matrix(matrix, part.split, part.split_seed)
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
     exam = SOURCES[part.source.partition(":")[0]].exam
-    declared = Declared(part.source, exam, part.split, part.split_seed)
+    declared = StudySource(part.source, exam, part.split, part.split_seed)
     public = () if matrix.publishable else _public_texts()
-    return study_of(declared, matrix.rows(split.folds[0].train), public)
+    return split_verdicts(declared, matrix.rows(split.folds[0].train), public)
 
 
 def _public_texts() -> list[str]:
@@ -238,13 +238,14 @@ def _mean(found: Sequence[Any]) -> Any:
 
 def _row(folder: Path, exam: Any, best: int) -> Any:
     """Return a checkpoint's row: what the workers that it asks have scored."""
-    from conductor.study import read_study, refuse_taught
-    from conductor.study_plans import NOBODY, asked_whom, greedy
+    from conductor.checkpoint import read_study
+    from conductor.embedded import greedy_speaker
+    from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
     from reports.routes import RoutedSystem
 
     about = read_study(folder)
     refuse_taught(about, exam, folder)
-    chosen = asked_whom(about, exam, greedy(folder))
+    chosen = planned_workers(about, exam, greedy_speaker(folder))
     nobody = chosen == NOBODY
     cell = np.arange(len(chosen)), np.where(nobody, 0, chosen)
     return RoutedSystem(
@@ -302,7 +303,7 @@ class AblationRun:
 
 def ablate_command(args: argparse.Namespace) -> int:
     """Train a conductor's ablations alike, evaluate each on validation, and make one table."""
-    from conductor.training.ablations import SHIPPED, chosen, read_ablations
+    from conductor.training.ablations import SHIPPED, read_ablations, select_ablations
     from reports.ablations import refuse_foreign_ablations
 
     listed = read_ablations(args.file or SHIPPED)
@@ -310,7 +311,7 @@ def ablate_command(args: argparse.Namespace) -> int:
         for one in listed.rows:
             say(f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else ""))
         return 0
-    wanted, seeds = chosen(listed, args.names), sorted(set(args.seed or [0]))
+    wanted, seeds = select_ablations(listed, args.names), sorted(set(args.seed or [0]))
     trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
     refuse_foreign_ablations(args.out / "report")
     if not args.table:
@@ -326,20 +327,22 @@ def ablate_command(args: argparse.Namespace) -> int:
 
 def _refuse_moved(trials: list[AblationRun]) -> None:
     """Raise UserError where one has begun with other graders, which are another reward."""
-    from conductor.training.folder import MANIFEST, describe, refuse_moved_graders
+    from conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
 
     for trial in trials:
         if (path := trial.run / MANIFEST).is_file():
-            refuse_moved_graders(json.loads(path.read_text()), describe(trial.training))
+            refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
 
 
 def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
     """Return one training, found and checked; nothing is written."""
-    from conductor.training.job import Parts, TrainRequest, found
+    from conductor.training.job import JobParts, TrainRequest, find_job
 
     name = f"{row.name}-seed-{seed}"
     request = TrainRequest(args.out / "runs" / name)
-    training = found(row.training_config(seed), request, Parts(whole_catalogue(), controls().bare))
+    training = find_job(
+        row.training_config(seed), request, JobParts(whole_catalogue(), controls().bare)
+    )
     if any(sign.isspace() for sign in str(args.out.resolve())):
         raise UserError(f"--out has no white space in its path: {args.out}.")
     return AblationRun(row, training, seed, args.out / "evaluations" / name)
@@ -347,19 +350,19 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 def _train(trial: AblationRun, others: list[Path]) -> None:
     """Train to the end, unless that is done; a warm start that another made is not made again."""
-    from conductor.training.ablations import begin_from, finished
+    from conductor.training.ablations import copy_warm_start, training_finished
 
-    if finished(trial.training.config, trial.run):
+    if training_finished(trial.training.config, trial.run):
         say("  trained already", flush=True)
         return
-    if shared := begin_from(trial.training, others):
+    if shared := copy_warm_start(trial.training, others):
         say(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
     words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run)]
     words += [part for one in trial.row.settings for part in ("--set", one)]
     if (trial.run / "manifest.json").exists():
         words.append("--resume")
     code = _waited([sys.executable, "-m", "harness.cli", "train", *words])
-    if code or not finished(trial.training.config, trial.run):
+    if code or not training_finished(trial.training.config, trial.run):
         raise UserError(f"Training {trial.name} has not ended; the same command goes on with it.")
 
 
@@ -418,7 +421,7 @@ def _folders(name: str, out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
     """Return what the evaluated plans say, as columns."""
-    from conductor.training.wording import said_in_logs, wording
+    from conductor.training.model_card import said_in_logs, wording
     from reports.ablations import WORDS
 
     if not logs:

@@ -55,7 +55,7 @@ class RewardItem:
     workers: tuple[str, ...] = ()
     """The workers that the policy was shown, in the order of their numbers; empty: the pool's."""
     first: str = ""
-    """Where the policy was asked again: the id of the first round (conductor/recursion.py)."""
+    """Where the policy was asked again: the id of the first round (conductor/policy.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class RewardScorer(Protocol):
 # §
 # § A reward asks its `Valuing` with how an item ended and what it took. Not here: values that
 # § look at
-# § dollars (conductor/cost_term.py) and who grades (grading.py). Standard library only.
+# § dollars (conductor/reward.py) and who grades (grading.py). Standard library only.
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ PAPER = OutcomeValues(wrong=0.5)
 # §
 # § `as_reply` takes the completion itself; a conductor's workflows are carried out by an
 # § `Answerer` of
-# § conductor/plan_reward.py. Not here: grading and what an answer is worth (core.py).
+# § conductor/reward.py. Not here: grading and what an answer is worth (core.py).
 
 
 @dataclass(frozen=True, slots=True)

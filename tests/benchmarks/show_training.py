@@ -20,7 +20,7 @@ from benchmarks.reproduce import RELEASED
 from readme_training import write_readme
 from training_page import Seed, found_seeds, training_page
 
-from conductor.training.wording import Wording, said_by, wording
+from conductor.training.model_card import Wording, said_by, wording
 from harness.errors import UserError
 from harness.ledger.totals import SystemRun, load_runs
 from reports.plot import draw_panels

@@ -20,12 +20,11 @@ from random import Random
 import anyio
 from inspect_ai.model import GenerateConfig, Model, get_model
 
-from conductor.adaptive import WHOLE, Shown
-from conductor.asking import ask_for_plan
-from conductor.checkpoint import folder_of, read_about
-from conductor.form import Form
-from conductor.policy import first_request
-from conductor.seated import MOST_TOKENS, card_reading
+from conductor.checkpoint import checkpoint_folder, read_info
+from conductor.plan_format import PlanFormat
+from conductor.policy import ask_for_plan, first_request
+from conductor.prompt import WHOLE_POOL, ShownWorkers
+from conductor.trained import MOST_TOKENS, card_reading
 from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool
@@ -138,7 +137,9 @@ def questions(count: int, number: int) -> list[Question]:
     return [replace(one, id=f"{one.id} {at}") for at, one in enumerate(asked)]
 
 
-async def ask(pool: Pool, asked: Sequence[Question], form: Form, shown: Shown) -> Counted:
+async def ask(
+    pool: Pool, asked: Sequence[Question], form: PlanFormat, shown: ShownWorkers
+) -> Counted:
     """Return how many plans can be run, asked for in one way."""
     found = Counted()
     for question in asked:
@@ -161,10 +162,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--checkpoint", default="adaptive")
     given = parser.parse_args(words)
-    form = read_about(folder_of(given.checkpoint)).form
+    form = read_info(checkpoint_folder(given.checkpoint)).form
     ways = {
-        "before": WHOLE,
-        "now": Shown(reading=card_reading(given.checkpoint, constrained=True)),
+        "before": WHOLE_POOL,
+        "now": ShownWorkers(reading=card_reading(given.checkpoint, constrained=True)),
     }
     config = GenerateConfig(temperature=0.0, max_tokens=MOST_TOKENS)
     model = get_model(f"embedded/{given.checkpoint}", config=config, memoize=False)

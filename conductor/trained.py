@@ -1,11 +1,4 @@
-"""The trained conductor: a checkpoint in the conductor's role, whatever the pool seats there.
-
-A row per checkpoint: `conductor` is the released one, each further folder of conductor/released/ is
-a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint. A model is
-asked and read by the form that is stored beside its weights, and its tokens are billed. A plan that
-cannot be read is not asked for again: decoding is greedy, so it would be the same. Not here:
-decoding (embedded/), training (training/), checkpoints as files (checkpoint.py).
-"""
+"""A checkpoint as a system: the trained conductor, seated in any pool that it can read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,23 +8,28 @@ from typing import Any
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
-from conductor.adaptive import WHOLE, CardReading, Shown, opening, shown_of
 from conductor.checkpoint import (
     TRAINED,
-    About,
+    CheckpointInfo,
     cards_digest,
-    folder_of,
-    identity,
-    kept_digest,
-    read_about,
-    released,
-    rewarded,
+    checkpoint_digest,
+    checkpoint_folder,
+    grader_versions,
+    read_info,
+    read_study,
+    released_names,
+    short_digest,
 )
-from conductor.form import Form
-from conductor.policy import conductor_system
-from conductor.prompt import prompts
-from conductor.recursion import Rounds
-from conductor.study import read_study
+from conductor.plan_format import PlanFormat
+from conductor.policy import RoundLimits, conductor_system
+from conductor.prompt import (
+    WHOLE_POOL,
+    CardReading,
+    ShownWorkers,
+    first_word,
+    parse_shown,
+    prompt_texts,
+)
 from harness.errors import TaskRefusal, UserError
 from harness.inspect_adapters import as_solver, named_pool
 from harness.pool import Pool
@@ -39,6 +37,20 @@ from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.system import System, SystemCard
 from harness.text import pluralise
+
+# § The trained conductor: a checkpoint in the conductor's role, whatever the pool seats
+# § there.
+# §
+# § A row per checkpoint: `conductor` is the released one, each further folder of
+# § conductor/released/ is
+# § a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint.
+# § A model is
+# § asked and read by the form that is stored beside its weights, and its tokens are billed. A
+# § plan that
+# § cannot be read is not asked for again: decoding is greedy, so it would be the same. Not
+# § here:
+# § decoding (embedded/), training (training/), checkpoints as files (checkpoint.py).
+
 
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"
@@ -84,16 +96,16 @@ def conductor(
     name is refused: a resumed run goes on with the same model.
     """
     reading = card_reading(checkpoint, constrained=True)
-    about = _about(checkpoint)
+    about = _read(checkpoint)
     _refuse_another(checkpoint, sha256)
     _refuse_misplaced(about, pool)
     system = trained_system(
         replace(about, form=replace(about.form, worker=worker or about.form.worker)),
-        replace(shown_of(shown, order, shown_seed), reading=reading),
+        replace(parse_shown(shown, order, shown_seed), reading=reading),
         rounds,
-        _studied(about, checkpoint),
+        _studied_ids(about, checkpoint),
     )
-    return as_solver(system, pool, seat(checkpoint))
+    return as_solver(system, pool, conductor_slot(checkpoint))
 
 
 @solver
@@ -114,27 +126,27 @@ def conductor_served(
     the server writes nothing but plans; others refuse that parameter, or ignore it.
     """
     reading = card_reading(checkpoint, constrained=constrained)
-    whom = replace(shown_of(shown, order, shown_seed), reading=reading)
-    about = _about(checkpoint)
+    whom = replace(parse_shown(shown, order, shown_seed), reading=reading)
+    about = _read(checkpoint)
     _refuse_another(checkpoint, sha256)
     _refuse_misplaced(about, pool)
-    known = _studied(about, checkpoint)
+    known = _studied_ids(about, checkpoint)
     return as_solver(trained_system(about, whom, rounds, known), pool)
 
 
 def _refuse_another(checkpoint: str, sha256: str) -> None:
-    if sha256 and identity(folder_of(checkpoint)) != sha256:
+    if sha256 and checkpoint_digest(checkpoint_folder(checkpoint)) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
 
 
-def _refuse_misplaced(about: About, pool: str | None) -> None:
+def _refuse_misplaced(about: CheckpointInfo, pool: str | None) -> None:
     """Raise Refusal for a pool that a checkpoint was not trained for; plain Inspect asks here."""
     spec = named_pool(pool)
-    if spec and (why := _misplaced(about, spec)):
+    if spec and (why := _misplacement(about, spec)):
         raise TaskRefusal(f"This checkpoint {why}")
 
 
-def _misplaced(about: About, spec: PoolSpec) -> str | None:
+def _misplacement(about: CheckpointInfo, spec: PoolSpec) -> str | None:
     """Return why a checkpoint cannot conduct a pool, without its name; None when it can."""
     if about.conducted(spec.names, [worker.card for worker in spec.workers]):
         return None
@@ -142,8 +154,8 @@ def _misplaced(about: About, spec: PoolSpec) -> str | None:
 
 
 def trained_system(
-    about: About,
-    shown: Shown = WHOLE,
+    about: CheckpointInfo,
+    shown: ShownWorkers = WHOLE_POOL,
     rounds: int | None = None,
     studied: frozenset[str] = frozenset(),
 ) -> System:
@@ -154,7 +166,7 @@ def trained_system(
     A train question of a suite is no such one: whom it taught may sit it again.
     """
     further = about.rounds if rounds is None else rounds
-    system = conductor_system(about.form, retries=0, shown=shown, rounds=Rounds(further))
+    system = conductor_system(about.form, retries=0, shown=shown, rounds=RoundLimits(further))
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if question.id in studied:
@@ -172,20 +184,20 @@ def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
 
     A compact one goes by the first words of the cards that it learnt from, and has little context.
     """
-    about = _about(checkpoint)
+    about = _read(checkpoint)
     if not _by_cards(about):
         return None
     if about.form.layout != "compact":
         return CardReading(constrained=constrained)
     most = len(about.workers) or None
-    return CardReading(_openings(about), most, _fitting(folder_of(checkpoint)), constrained)
+    return CardReading(_openings(about), most, _fitting(checkpoint_folder(checkpoint)), constrained)
 
 
-def _by_cards(about: About) -> bool:
+def _by_cards(about: CheckpointInfo) -> bool:
     return about.is_adaptive and bool(about.cards_sha256)
 
 
-def _openings(about: About) -> frozenset[str] | None:
+def _openings(about: CheckpointInfo) -> frozenset[str] | None:
     """Return the first words that a checkpoint knows; None where its cards are not at hand."""
     if about.openings:
         return frozenset(about.openings)
@@ -194,28 +206,28 @@ def _openings(about: About) -> frozenset[str] | None:
     except UserError:
         return None
     same = cards_digest(cards) == about.cards_sha256
-    return frozenset(opening(card) for card in cards) if same else None
+    return frozenset(first_word(card) for card in cards) if same else None
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
     """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
     # Inspect imports this file in every process; few need a tokenizer.
-    from conductor.embedded.weights import read_shape
-    from conductor.embedded.words import read_words
+    from conductor.embedded import read_tokenizer
+    from conductor.qwen2 import read_shape
 
     try:
         shape = read_shape(folder)
-        words = read_words(folder, shape.vocabulary)
+        words = read_tokenizer(folder, shape.vocabulary)
     except UserError:
         return None
     return lambda text: len(words.tokens(text)) + PLAN_TOKENS <= shape.context
 
 
-def seat(checkpoint: str) -> WorkerSpec:
+def conductor_slot(checkpoint: str) -> WorkerSpec:
     """Return the conductor's slot that a checkpoint fills; UserError where there is none."""
     if any(sign.isspace() for sign in checkpoint):
         raise UserError(f"A checkpoint's folder has no white space in its name: {checkpoint!r}.")
-    about = _about(checkpoint)
+    about = _read(checkpoint)
     return WorkerSpec(
         name=CONDUCTOR,
         model=f"{PROVIDER}/{checkpoint}",
@@ -225,36 +237,36 @@ def seat(checkpoint: str) -> WorkerSpec:
     )
 
 
-def _about(checkpoint: str) -> About:
-    return read_about(folder_of(checkpoint))
+def _read(checkpoint: str) -> CheckpointInfo:
+    return read_info(checkpoint_folder(checkpoint))
 
 
-def _studied(about: About, checkpoint: str) -> frozenset[str]:
+def _studied_ids(about: CheckpointInfo, checkpoint: str) -> frozenset[str]:
     """Return the ids of the exam's questions whose verdicts taught a checkpoint, or picked it."""
     if about.role != "study":
         return frozenset()
-    study = read_study(folder_of(checkpoint))
+    study = read_study(checkpoint_folder(checkpoint))
     return frozenset((*study.taught, *study.validated))
 
 
-def arguments(checkpoint: str) -> Mapping[str, Any]:
+def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
     """Return the solver's arguments of one row: the checkpoint, and the digest of its files."""
-    _about(checkpoint)
-    return {"checkpoint": checkpoint, "sha256": identity(folder_of(checkpoint))}
+    _read(checkpoint)
+    return {"checkpoint": checkpoint, "sha256": checkpoint_digest(checkpoint_folder(checkpoint))}
 
 
-def misplaced(checkpoint: str, spec: PoolSpec) -> str | None:
+def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
     """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None.
 
     One that was trained for a single pool knows its workers by their numbers alone: elsewhere they
     would be other workers, or none. Solver arguments (`shown`, `order`) may change that pool.
     """
-    return _misplaced(_about(checkpoint), spec)
+    return _misplacement(_read(checkpoint), spec)
 
 
-def remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
+def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
     """Return what is good to know of a checkpoint on a pool: what it will read of its workers."""
-    about = _about(checkpoint)
+    about = _read(checkpoint)
     if not about.is_adaptive:
         return ()
     words = about.form.card_words
@@ -268,20 +280,20 @@ def remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
     return tuple(found)
 
 
-def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
+def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
 
     One that has studied an exam is refused there even where no question is the same; any other
     only where a question that taught it is asked.
     """
-    about = _about(checkpoint)
+    about = _read(checkpoint)
     if about.role == "study" and suite in about.suites:
         return (
             f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that exam "
             "says nothing about it: name another suite or another checkpoint."
         )
     known = frozenset(about.taught)
-    shared = sum(kept_digest(one) in known for one in digests)
+    shared = sum(short_digest(one) in known for one in digests)
     if shared:
         return (
             f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another suite, "
@@ -290,9 +302,9 @@ def taught(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
     return None
 
 
-def graders(checkpoint: str) -> Mapping[str, str] | None:
+def rewarding_graders(checkpoint: str) -> Mapping[str, str] | None:
     """Return the version of each suite's grader that rewarded a checkpoint; None where unknown."""
-    return rewarded(folder_of(checkpoint))
+    return grader_versions(checkpoint_folder(checkpoint))
 
 
 SERVED = SystemCard(
@@ -305,11 +317,11 @@ SERVED = SystemCard(
     needs=frozenset({"conductor"}),
     conductor_calls=1,
     k="checkpoint",
-    brings=lambda k: arguments(_named(k)),
-    unfit=lambda k, suite, digests: taught(k, suite, digests),
-    misplaced=lambda k, spec: misplaced(k, spec),
-    remarks=lambda k, spec: remarks(k, spec),
-    rewarded=lambda k: graders(k),
+    brings=lambda k: solver_arguments(_named(k)),
+    unfit=lambda k, suite, digests: suite_refusal(k, suite, digests),
+    misplaced=lambda k, spec: pool_refusal(k, spec),
+    remarks=lambda k, spec: pool_remarks(k, spec),
+    rewarded=lambda k: rewarding_graders(k),
 )
 
 
@@ -323,7 +335,7 @@ def _named(checkpoint: str) -> str:
 
 def manifests() -> tuple[SystemCard, ...]:
     """Return a manifest per released checkpoint, the trained one first, which is always there."""
-    others = (name for name in released() if name != TRAINED)
+    others = (name for name in released_names() if name != TRAINED)
     return (
         _manifest(CONDUCTOR, TRAINED),
         *(_manifest(f"{CONDUCTOR}-{one}", one) for one in others),
@@ -333,7 +345,7 @@ def manifests() -> tuple[SystemCard, ...]:
 
 def _manifest(name: str, checkpoint: str) -> SystemCard:
     about = _released(checkpoint)
-    form = about.form if about else Form(layout="compact")
+    form = about.form if about else PlanFormat(layout="compact")
     rounds = about.rounds if about else 0
     said = about.summary if about else "no checkpoint is released with this version"
     return SystemCard(
@@ -343,15 +355,15 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         source=SOURCE,
         calls=CALLS if not rounds else f"{CALLS}; asked again {pluralise(rounds, 'time')} at most",
         expected=lambda n, args: (0, _most_calls(args, checkpoint)),
-        prompts=prompts(form),
+        prompts=prompt_texts(form),
         conductor_calls=1 + rounds,
         k="checkpoint" if name == CONDUCTOR else "",
-        seat=_chosen(checkpoint, seat),
-        brings=_chosen(checkpoint, arguments),
-        unfit=lambda k, suite, digests: taught(k or checkpoint, suite, digests),
-        misplaced=lambda k, spec: misplaced(k or checkpoint, spec),
-        remarks=lambda k, spec: remarks(k or checkpoint, spec),
-        rewarded=_chosen(checkpoint, graders),
+        seat=_of_checkpoint(checkpoint, conductor_slot),
+        brings=_of_checkpoint(checkpoint, solver_arguments),
+        unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
+        misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
+        remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
+        rewarded=_of_checkpoint(checkpoint, rewarding_graders),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
@@ -363,18 +375,18 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
 def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
     """Return the most worker calls of a question, by the checkpoint that the arguments name."""
     about = _released(str(args.get("checkpoint") or checkpoint))
-    form, rounds = (about.form, about.rounds) if about else (Form(), 0)
+    form, rounds = (about.form, about.rounds) if about else (PlanFormat(), 0)
     said = args.get("rounds")
-    return Rounds(rounds if said is None else int(said)).calls(form)
+    return RoundLimits(rounds if said is None else int(said)).calls(form)
 
 
-def _chosen(checkpoint: str, find: Callable[[str], Any]) -> Callable[[str], Any]:
+def _of_checkpoint(checkpoint: str, find: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return `find` of what stands behind the @, by default of one checkpoint."""
     return lambda k: find(k or checkpoint)
 
 
-def _released(checkpoint: str) -> About | None:
+def _released(checkpoint: str) -> CheckpointInfo | None:
     try:
-        return _about(checkpoint)
+        return _read(checkpoint)
     except UserError:
         return None

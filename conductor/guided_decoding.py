@@ -1,11 +1,4 @@
-r"""A regular expression as an automaton over characters, and the tokens that each state allows.
-
-As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv 2307.09702):
-a token may be written where its text keeps the whole inside the language. States are made when they
-are met, and kept. Expressions are matched as a whole and have what every structured-output engine
-reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`. Not here: which
-expression a plan has (conductor/plan_regex.py), and which allowed token is taken (decode.py).
-"""
+"""A regular expression as an automaton over characters, and the tokens that each state allows."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,6 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import UserError
+
+# § A regular expression as an automaton over characters, and the tokens that each state
+# § allows.
+# §
+# § As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv
+# § 2307.09702):
+# § a token may be written where its text keeps the whole inside the language. States are made
+# § when they
+# § are met, and kept. Expressions are matched as a whole and have what every structured-
+# § output engine
+# § reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`. Not
+# § here: which
+# § expression a plan has (conductor/plan_format.py), and which allowed token is taken
+# § (decode.py).
+
 
 NEVER = 1 << 30
 """What a token needs that may not be written, however much room is left."""
@@ -33,7 +41,7 @@ _UNREAD = "]{}*+?.^$)"
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class CharacterSet:
     """One character of a set, or one that is not in it."""
 
     held: frozenset[str]
@@ -51,14 +59,14 @@ class Concatenation:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Alternation:
     """One of several parts."""
 
     parts: tuple["Part", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class Repetition:
     """A part so many times; `most` None has no end."""
 
     part: "Part"
@@ -66,7 +74,7 @@ class Repeated:
     most: int | None
 
 
-Part = Signs | Concatenation | Either | Repeated
+Part = CharacterSet | Concatenation | Alternation | Repetition
 
 
 class _Reader:
@@ -94,7 +102,7 @@ class _Reader:
         while self.peek() == "|":
             self.at += 1
             parts.append(self.row())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
 
     def row(self) -> Part:
         parts: list[Part] = []
@@ -108,10 +116,10 @@ class _Reader:
             return part
         if sign != "{":
             self.at += 1
-            return Repeated(part, 0, None if sign == "*" else 1)
+            return Repetition(part, 0, None if sign == "*" else 1)
         end = self.text.index("}", self.at)
         least, comma, most = self.text[self.at + 1 : end].partition(",")
-        found = Repeated(part, int(least), int(most) if comma else int(least))
+        found = Repetition(part, int(least), int(most) if comma else int(least))
         self.at = end + 1
         return found
 
@@ -127,9 +135,9 @@ class _Reader:
             return self.several()
         if self.peek() in _UNREAD or self.peek() == "(":
             raise self.wrong()
-        return Signs(frozenset(self.sign()))
+        return CharacterSet(frozenset(self.sign()))
 
-    def several(self) -> Signs:
+    def several(self) -> CharacterSet:
         self.at += 1
         all_but = self.peek() == "^"
         self.at += all_but
@@ -141,7 +149,7 @@ class _Reader:
                 last = self.sign()
             held |= {chr(code) for code in range(ord(first), ord(last) + 1)}
         self.at += 1
-        return Signs(frozenset(held), all_but)
+        return CharacterSet(frozenset(held), all_but)
 
     def sign(self) -> str:
         found = self.text[self.at]
@@ -167,7 +175,7 @@ class _Nodes:
 
     def __init__(self) -> None:
         self.empty: list[list[int]] = []
-        self.steps: list[tuple[Signs, int] | None] = []
+        self.steps: list[tuple[CharacterSet, int] | None] = []
 
     def add(self) -> int:
         if len(self.empty) >= MOST_NODES:
@@ -178,7 +186,7 @@ class _Nodes:
 
     def lay(self, part: Part, start: int) -> int:
         """Add the nodes of a part behind one, and return the node behind it."""
-        if isinstance(part, Signs):
+        if isinstance(part, CharacterSet):
             end = self.add()
             self.steps[start] = (part, end)
             return end
@@ -186,11 +194,11 @@ class _Nodes:
             for one in part.parts:
                 start = self.fresh(self.lay(one, start))
             return start
-        if isinstance(part, Either):
+        if isinstance(part, Alternation):
             return self.joined([self.lay(one, self.fresh(start)) for one in part.parts])
         return self.laid_often(part, start)
 
-    def laid_often(self, part: Repeated, start: int) -> int:
+    def laid_often(self, part: Repetition, start: int) -> int:
         for _ in range(part.least):
             start = self.lay(part.part, self.fresh(start))
         if part.most is None:

@@ -1,22 +1,11 @@
-"""A training's folder: its manifest, one line per step, and what a resumed run must find the same.
-
-    manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
-    metrics.jsonl     one JSON object per step; with `validation` where one was made
-    cpu.jsonl         processor seconds (processor.py)
-    plans.jsonl       what was planned; texts only where every suite's may be published
-    first_rounds.json where a recursive training goes on from (kept_rounds.py)
-    start/            the model and tokenizer before the first reward
-    checkpoints/      TRL's, with optimiser, scheduler and random states
-    best/  last/      the best by validation, and the newest
-    ledger/           every worker call
-
-Not here: training (start.py), and what a checkpoint says about itself (about.py).
-"""
+"""A training's folder: its manifest, a line per step, and what a resumed run must find again."""
 
 import hashlib
 import json
 import os
+import resource
 import subprocess
+import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -24,9 +13,25 @@ from typing import Any, cast
 
 from conductor.checkpoint import MANIFEST
 from conductor.training.config import TrainingConfig
-from conductor.training.job import Training
+from conductor.training.job import TrainingJob
 from harness.errors import UserError
 from harness.suite import moved_versions
+
+# § A training's folder: its manifest, one line per step, and what a resumed run must find the
+# § same.
+# §
+# §     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
+# §     metrics.jsonl     one JSON object per step; with `validation` where one was made
+# §     cpu.jsonl         processor seconds (processor.py)
+# §     plans.jsonl       what was planned; texts only where every suite's may be published
+# §     first_rounds.json where a recursive training goes on from (kept_rounds.py)
+# §     start/            the model and tokenizer before the first reward
+# §     checkpoints/      TRL's, with optimiser, scheduler and random states
+# §     best/  last/      the best by validation, and the newest
+# §     ledger/           every worker call
+# §
+# § Not here: training (start.py), and what a checkpoint says about itself (about.py).
+
 
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
@@ -53,7 +58,7 @@ FREE = ("run.save_every", "run.keep", "run.tensorboard", "run.threads", "reward.
 FREE_SECTIONS = ("reward.concurrency", "reward.rpm", "title")
 
 
-def describe(training: Training) -> dict[str, Any]:
+def job_manifest(training: TrainingJob) -> dict[str, Any]:
     """Return what a run's manifest says; plain JSON values."""
     config, spec, book = training.config, training.spec, training.book
     return {
@@ -66,7 +71,7 @@ def describe(training: Training) -> dict[str, Any]:
             "label": spec.label,
             "sha256": spec.sha256,
             "workers": list(spec.names),
-            "cards_sha256": digest(json.dumps([one.card for one in spec.workers])),
+            "cards_sha256": sha256_of(json.dumps([one.card for one in spec.workers])),
         },
         "prices": {"name": book.name, "date": book.date, "sha256": book.sha256},
         "data": {name: _data(training, name) for name in training.exams},
@@ -76,7 +81,7 @@ def describe(training: Training) -> dict[str, Any]:
     }
 
 
-def _data(training: Training, name: str) -> dict[str, Any]:
+def _data(training: TrainingJob, name: str) -> dict[str, Any]:
     suite = training.exams[name].suite
     ids, held = list(training.exams[name].questions), list(training.held_out[name].questions)
     return {
@@ -84,13 +89,13 @@ def _data(training: Training, name: str) -> dict[str, Any]:
         "data_revision": suite.data_revision,
         "publishable": suite.publishable,
         "train_questions": len(ids),
-        "train_ids_sha256": digest("\n".join(ids)),
+        "train_ids_sha256": sha256_of("\n".join(ids)),
         "validation_questions": len(held),
-        "validation_ids_sha256": digest("\n".join(held)),
+        "validation_ids_sha256": sha256_of("\n".join(held)),
     }
 
 
-def digest(text: str) -> str:
+def sha256_of(text: str) -> str:
     """Return the sha256 of a text, 64 hex digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -120,10 +125,10 @@ def code_revision() -> str:
     return commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
-def prepare(training: Training) -> Path:
+def prepare_folder(training: TrainingJob) -> Path:
     """Make the run folder or check the one to resume; UserError where neither will do."""
     out = training.request.out
-    said = describe(training)
+    said = job_manifest(training)
     path = out / MANIFEST
     if not is_main():  # the first process has looked, or is about to
         return out
@@ -144,8 +149,8 @@ def prepare(training: Training) -> Path:
 
 def refuse_moved_graders(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise UserError where a manifest's graders are not those that would reward from now on."""
-    here = versions_of(now)
-    then = {name: version for name, version in versions_of(before).items() if name in here}
+    here = graders_in(now)
+    then = {name: version for name, version in graders_in(before).items() if name in here}
     if unknown := [name for name, version in then.items() if not version]:
         raise UserError(
             f"This training's manifest does not say which version of {', '.join(unknown)} rewarded "
@@ -158,7 +163,7 @@ def refuse_moved_graders(before: Mapping[str, Any], now: Mapping[str, Any]) -> N
         )
 
 
-def versions_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return the version of each suite's grader by a manifest; empty where that says none."""
     return {name: one.get("version") or "" for name, one in manifest.get("data", {}).items()}
 
@@ -174,7 +179,7 @@ def _podium_of(manifest: Mapping[str, Any]) -> str:
 def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise UserError, naming the first field, when a resumed run is not the one that began."""
     for key in ("config", "pool", "prices", "data"):
-        old, new = flat(before.get(key), key), flat(now.get(key), key)
+        old, new = flatten(before.get(key), key), flatten(now.get(key), key)
         for name in sorted({*old, *new}):
             plain = name.removeprefix("config.")
             if plain in (*FREE, *FREE_SECTIONS, "name") and key == "config":
@@ -199,13 +204,13 @@ def _another(name: str, before: Mapping[str, Any]) -> str:
     return f"another {what} {named!r}, whose file was edited since: put {part} back"
 
 
-def flat(value: Any, prefix: str) -> dict[str, Any]:
+def flatten(value: Any, prefix: str) -> dict[str, Any]:
     """Return nested tables as one, with dotted names."""
     if not isinstance(value, dict):
         return {prefix: value}
     found: dict[str, Any] = {}
     for key, inner in cast("dict[str, Any]", value).items():
-        found |= flat(inner, f"{prefix}.{key}")
+        found |= flatten(inner, f"{prefix}.{key}")
     return found
 
 
@@ -236,7 +241,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def rewind(path: Path, step: int) -> list[dict[str, Any]]:
+def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
     kept = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
@@ -253,7 +258,7 @@ def newest_checkpoint(out: Path) -> Path | None:
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
-def process() -> int:
+def process_rank() -> int:
     """Return which of the processes that a launcher started this is, from 0."""
     return int(os.environ.get("RANK", "0"))
 
@@ -289,7 +294,7 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
 
 def is_main() -> bool:
     """Whether this process writes: the first one does."""
-    return process() == 0
+    return process_rank() == 0
 
 
 def world_size() -> int:
@@ -300,3 +305,55 @@ def world_size() -> int:
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     """Return the configuration that a manifest holds."""
     return TrainingConfig.model_validate(manifest["config"])
+
+
+# § Processor seconds of a training, written as they pass: a kill takes a step's, or a warm
+# § start's.
+# §
+# § `cpu.jsonl` has lines `{"step": 3, "cpu_s": 2.13}`: what a process and the children that
+# § it waited
+# § for have used since its line before. Every process of every sitting adds its own, so the
+# § sum is what
+# § a training took; nothing is taken back when a step is made again. A container's own
+# § processor time
+# § is not in it, nor what the command took before it began to train.
+# §
+# § Not here: the sum of an ablation (reports/ablations.py).
+
+
+CPU = "cpu.jsonl"
+
+
+class CpuClock:
+    """Counts from when it is made; writes as soon as it is told where."""
+
+    def __init__(self) -> None:
+        """Begin to count."""
+        self.folder: Path | None = None
+        """A run folder; None until it is known to be this training's."""
+        self._noted, self._step = _used(), 0
+
+    def note(self, step: int | None = None) -> None:
+        """Write what was used since the last time; without a step, as part of the latest one."""
+        self._step = self._step if step is None else step
+        spent = round(_used() - self._noted, 2)
+        if self.folder and spent > 0:
+            self._noted += spent
+            append_line(self.folder / CPU, {"step": self._step, "cpu_s": spent})
+
+
+def cpu_seconds(folder: Path) -> float | None:
+    """Return what all sittings of a run have used; None where none has written it."""
+    lines = read_lines(folder / CPU)
+    return sum(line["cpu_s"] for line in lines) if lines else None
+
+
+def peak_gib() -> float:
+    """Return the most memory that this process has held so far, in GiB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
+
+
+def _used() -> float:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in both)
