@@ -136,6 +136,6 @@ def _clear_pairs(accuracies: dict[str, float], margin: float = 0.2) -> list[tupl
 def test_the_rehearsal_is_what_was_frozen() -> None:
     assert workers_digest() == frozen_digest()["sha256"], (
         "Rehearsal workers changed, and with them every rehearsal number: raise `version` in "
-        "harness/rehearsal/frozen.toml, put `python -m harness.rehearsal.drawing` there, and say it "
-        "under Scores in CHANGELOG.md."
+        "harness/rehearsal/frozen.toml, put there what `python -m harness.rehearsal.drawing` says, "
+        "and name it under Scores in CHANGELOG.md."
     )
