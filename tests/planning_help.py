@@ -12,7 +12,8 @@ from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.prices.cost import Price
 from harness.rewards.outcome import RewardItem, RewardOutcome
-from harness.rewards.reward import Reward, RewardSettings, Sampler
+from harness.rewards.outcome import Sampler
+from harness.rewards.reward import Reward, RewardSettings
 
 BOOK = Book("test", "2026-01-01", "a test", {"scripted/echo": Price(Decimal(1), Decimal(1))}, "0")
 USUAL = RewardSettings()

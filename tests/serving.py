@@ -14,7 +14,8 @@ import uvicorn
 
 from harness.records import Question
 from harness.rewards.launch import Access, bound_socket, listen, uvicorn_config, with_access
-from harness.rewards.reward import Reward, RewardSettings, Sampler, as_reply
+from harness.rewards.outcome import Sampler, as_reply
+from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import RewardService, reward_app
 from harness.suite import Suite
 

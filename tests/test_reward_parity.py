@@ -32,13 +32,8 @@ from harness.rewards.client import RewardClient
 from harness.rewards.outcome import RewardItem, RewardScorer
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import attacks
-from harness.rewards.trainers import (
-    NoValue,
-    TrlReward,
-    openrlhf_reward,
-    verifiers_reward,
-    verl_reward,
-)
+from harness.rewards.client import NoValue
+from harness.rewards.trainers import TrlReward, openrlhf_reward, verifiers_reward, verl_reward
 from harness.suite import Suite, Varied, at_epoch
 from sandbox import IMAGE, Box
 from suites import SUITES

@@ -17,7 +17,7 @@ from harness.learning.matrix import (
     assemble_matrix,
 )
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
-from harness.rewards.reward import PLAIN
+from harness.rewards.outcome import PLAIN
 
 SUITE = "verdicts:toy"
 SECRET = "What is the airspeed of a swallow?"

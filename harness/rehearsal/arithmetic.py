@@ -8,13 +8,6 @@ from fractions import Fraction
 
 from harness.rehearsal.workers import Number, OutOfReach, Scratch
 
-# § What a worker has understood of a calculation: a tree of named operations, and its infix
-# § parser.
-# §
-# § Never `eval`: a small recursive-descent parser over atoms `#0`, `#1`, ... (numbers and
-# § parts that
-# § were understood earlier) and the operators + - * / ^ ! and parentheses.
-
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -124,10 +117,6 @@ class _Parser:
             self.take()
             tree = Node("factorial", (tree,))
         return tree
-
-
-# § Whole-number methods that workers know, each working on scratch paper: plain, exact,
-# § bounded.
 
 
 def factorise(n: int, paper: Scratch) -> dict[int, int]:
@@ -266,9 +255,6 @@ def first_primes(many: int, paper: Scratch) -> list[int]:
         if is_prime(at):
             found.append(at)
     return [*found[:-1], int(paper.hold(found[-1], many / 4))]
-
-
-# § Work a tree of operations out on scratch paper, exactly, with every step a chance to slip.
 
 
 MAX_BITS = 13_000
@@ -511,9 +497,6 @@ METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
     "totient": _whole_numbers(lambda v, paper: totient(v[0], paper)),
     "congruences": _whole_numbers(_congruences),
 }
-
-
-# § Look at whole numbers one by one: run a search, and the tests it can put to a number.
 
 
 Test = Callable[[int], bool]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """What a worker sees: a chat taken apart, its words made plain, its tokens counted."""
 
 import re
@@ -7,14 +8,6 @@ from functools import lru_cache
 from typing import Literal
 
 from inspect_ai.model import ChatMessage
-
-# § What a worker sees, taken apart: the question, its own subtask, and what others said
-# § before.
-# §
-# § The shapes are those of harness/execute.py: earlier steps as past turns, or numbered
-# § replies in the
-# § system message (Mixture-of-Agents). Anything else is read as one plain question.
-
 
 AnswerKind = Literal["number", "choice", "program", "plan"]
 _OPTION = re.compile(r"^\s*\(?([A-J])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
@@ -117,17 +110,6 @@ def final_answer(reply: str, asked: AnswerKind) -> str | None:
         return str(letters[-1]).upper() if letters else None
     boxed = _BOXED.findall(reply) or _PROSE.findall(reply)
     return str(boxed[-1]).strip() if boxed and re.fullmatch(r"-?\d+", boxed[-1].strip()) else None
-
-
-# § Turn a question as people write it into plain lower-case text with digits and plain
-# § operators.
-# §
-# § LaTeX, superscripts, number words and answer-format instructions are what stands between a
-# § question
-# § and a program; nothing here knows what a question asks.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 UNITS = {
@@ -297,17 +279,6 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"(?<=[a-z0-9)][.!?;])\s+|\n+", text) if part.strip()]
 
 
-# § Everyday words for questions about numbers, put into the words that `phrases` understands.
-# §
-# § A thesaurus applied in order to a plain text (see reading.plain), then three kinds of
-# § small tale
-# § that have to be turned round: a number thought of, groups that overlap, goods packed in
-# § equal parts.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
 _N = r"(\d+)"
 _INTO = r"(?:goes|go|fits?)(?: evenly| exactly| in)? into"
 _NOUN = r"(?:(?:whole |natural |positive )*(?:numbers?|integers?)|value)"
@@ -454,13 +425,6 @@ def _overlapping(text: str) -> str | None:
 
 
 TALES: tuple[Callable[[str], str | None], ...] = (_parted, _thought_of, _overlapping)
-
-
-# § A deterministic tokenizer for rehearsal workers: words in pieces, numbers by threes, marks
-# § alone.
-# §
-# § It is nobody's real tokenizer; it exists so that usage is counted offline and the same
-# § everywhere.
 
 
 _PIECES = re.compile(r"[^\W\d_]{1,6}|\d{1,3}|\n+|[^\w\s]|_")

@@ -27,8 +27,6 @@ from harness.rehearsal.phrases import atomised
 from harness.rehearsal.understanding import read_calculation
 from harness.rehearsal.workers import Facts, OutOfReach, Scratch, Worker
 
-# § Answer a question about numbers: place known facts, understand the words, work it out.
-
 
 @dataclass(frozen=True, slots=True)
 class WorkedAnswer:
@@ -111,10 +109,6 @@ def most_common(values: Sequence[str | None]) -> str | None:
     """
     said = [value for value in values if value is not None]
     return max(said, key=said.count) if said else None
-
-
-# § Answer a four-way choice: look facts up, or compute a value, and find the option that
-# § fits.
 
 
 _EXPRESSION = re.compile(
@@ -357,13 +351,6 @@ def _constant(stem: str, options: Options) -> str | None:
         if letter:
             return letter
     return None
-
-
-# § Formulas of school physics and chemistry: from a question's quantities to an expression.
-# §
-# § Knowing the formula and working it out are two skills: `scholar` writes the expression
-# § down and
-# § leaves it, a computing worker that reads it can finish.
 
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:\s*(?:\*|x)\s*10\s*\^?\s*\(?\s*-?\d+\)?)?)"

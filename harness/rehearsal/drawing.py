@@ -25,12 +25,6 @@ from harness.prices import BOOKS
 from harness.rehearsal.chat import count_tokens
 from harness.rehearsal.workers import find_worker
 
-# § Draw pools of rehearsal workers from the declared prior (prior.toml).
-# §
-# §     python -m harness.rehearsal.drawing 1 > harness/pools/drawn-1.toml
-# §
-# § The text of a drawn pool follows from its seed; a test holds the shipped files to it.
-
 
 class Span(BaseModel):
     """Bounds of one drawn quantity."""
@@ -110,19 +104,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-# § Measure, on recorded replies of real models, the ranges that rehearsal workers must fall
-# § in.
-# §
-# §     python -m harness.rehearsal.drawing --data DIR > harness/rehearsal/calibration.toml
-# §
-# § Accuracy, correlation of errors between models (phi), and lengths of replies to the same
-# § prompts.
-# § Only aggregates leave the data; the file names every source with its sha256. A question
-# § counts as
-# § failed when fewer than half of a model's samples pass (LiveCodeBench's matrix has ten
-# § samples).
 
 
 COMMAND = "python -m harness.rehearsal.drawing --data DIR > harness/rehearsal/calibration.toml"
@@ -255,15 +236,6 @@ def calibrate() -> None:
 
 if __name__ == "__main__":
     calibrate()
-
-
-# § The digest of all that rehearsal workers are: programs, tables, pools, prices.
-# §
-# §     python -m harness.rehearsal.drawing
-# §
-# § prints what `frozen.toml` must hold. Whoever changes a worker changes every rehearsal
-# § number, so the
-# § change is made knowingly: a new version there, a line under "Scores" in CHANGELOG.md.
 
 
 HERE = Path(__file__).parent

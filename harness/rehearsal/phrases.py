@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Phrases that name an operation, rewritten until one calculation is left."""
 
 import re
@@ -6,17 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from harness.rehearsal.arithmetic import Node, NotInfix, number, parse
-
-# § Understand a question about numbers: rewrite its words, inside out, into one tree of
-# § operations.
-# §
-# § Numbers become atoms `#0`, `#1`, ...; infix runs and phrases over atoms ("the number of
-# § divisors of
-# § #3") become new atoms, until nothing more can be rewritten. The atom that explains most of
-# § the
-# § question is the calculation. What no rule covers is not understood: that is how a worker
-# § fails.
-
 
 _NUMBER = re.compile(r"(?<![\w#.])\d+(?:\.\d+)?(?![\d])")
 _RUN = re.compile(r"[(\-]*\s*#\d+[#\d()+*/^!\s\-]*")
@@ -158,16 +148,6 @@ def _longest_expression(run: str, atoms: list[Node]) -> tuple[int, int, Node] | 
             except NotInfix:
                 continue
     return None
-
-
-# § The phrases about numbers that rehearsal workers understand, each a pattern and what it
-# § means.
-# §
-# § In a pattern `A` is one atom, `L` a list of at least two and `G` a short stretch of other
-# § words.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 Parts = list[list[Node]]
@@ -427,16 +407,6 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"A\b[^#]{0,120}remainder[^#]{0,60}(?:divided|division|dividing|modulo|mod)(?: by)? A", "remainder"),
     rule(r"A\b[^#]{0,60}\b(?:modulo|mod) A", "remainder"),
 ]  # fmt: skip
-
-
-# § More phrases of counting, divisors and primes, asked about in other words than
-# § `phrase_rules`.
-# §
-# § Data in the same notation: `A` is one atom, `L` a list and `G` a short stretch of other
-# § words.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _THINGS = r"(?:people|persons|students|pupils|books|children|friends|runners|objects|letters|cars|flags|players|guests|cards|paintings|songs|items|swimmers|athletes|dogs|photos|beads|keys|marbles|vases|trophies|horses|candidates|members|digits)"

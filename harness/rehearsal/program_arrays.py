@@ -1,14 +1,9 @@
+# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 """Operations on lists in which places matter, on matrices and on intervals."""
 
 import itertools
 
 from harness.rehearsal.program_numbers import Family
-
-# § Operations on a list of integers in which places and neighbours matter.
-
-
-# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
-
 
 Ints = list[int]
 
@@ -271,12 +266,6 @@ ARRAYS: tuple[Family, ...] = (
     Family("sorting by frequency", 4, r"sort[^.]{0,40}(?:frequency|how often)[^.]{0,20}", ("ints",), "ints", _by_frequency, stage=3),
     Family("every other value", 4, r"(?:at |in )?(?:even|odd)(?:-indexed| (?:indices|positions|indexes))|every (?:other|second) (?:element|value|number)", ("ints",), "ints", _every_other, variants=({}, {"start": 1}), stage=1),
 )  # fmt: skip
-
-
-# § Operations on a matrix of integers, or on a list of intervals.
-
-
-# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 
 
 Matrix = list[list[int]]

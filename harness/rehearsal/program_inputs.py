@@ -8,9 +8,6 @@ from typing import Any
 
 from harness.rehearsal.program_numbers import Value
 
-# § Samples in a statement, and the method that a functional task asks for.
-
-
 _STARTER = re.compile(r"def\s+(\w+)\s*\(\s*self\s*,?\s*([^)]*)\)\s*(?:->\s*([^:\n]+))?:")
 _MARK = r"^[ \t#*>_]*(?:(?:sample|example|test) )?{}(?: ?#?\d+)?\W*?(?::|\n|$)[*` \t]*"
 _PAIR = re.compile(
@@ -102,9 +99,6 @@ def _value(text: str) -> Value:
         return ast.literal_eval(words.get(text.strip(), text.strip().strip("`")))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-
-
-# § Reading standard input and printing a result, as functions that a program carries along.
 
 
 Reader = Callable[[str], tuple[Any, ...]]

@@ -1,12 +1,10 @@
+# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 """Operations on integers and on lists of them, and what an operation is."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
-# § What one operation of a program is: how people ask for it, what it takes and gives.
-
 
 Variants = tuple[dict[str, Any], ...]
 Value = Any
@@ -34,12 +32,6 @@ class Family:
     """Readings of what the statement leaves open, likeliest first."""
     stage: int = 5
     """Place in a chain when the wording does not tell: 1 filter, 2 map, 3 order, 4 take, 5 fold."""
-
-
-# § Operations on one list of integers: filters, maps, orders and folds.
-
-
-# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 
 
 Ints = list[int]
@@ -305,12 +297,6 @@ LISTS: tuple[Family, ...] = (
     Family("the last few", 4, rf"\blast (?:k|two|three|\d+)\b(?: {NUM})?", ("ints", "int"), "ints", _last_k, r"last (\w+)", stage=4),
     Family("a remainder at the end", 2, r"\bmodulo\b|\bmod\b|remainder (?:when|after)[^.]{0,60}divided by", ("int", "int"), "int", _modulo, rf"(?:modulo|mod|divided by) {K}", stage=6),
 )  # fmt: skip
-
-
-# § Operations on one integer, or on two or three.
-
-
-# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 
 
 def _count_primes(n: int, closed: int = 0) -> int:

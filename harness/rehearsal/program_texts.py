@@ -1,13 +1,9 @@
+# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 """Operations on letters and on words."""
 
 import itertools
 
 from harness.rehearsal.program_numbers import Family, Variants
-
-# § Operations on the letters of one text, or of two.
-
-
-# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 
 
 def _vowels(text: str) -> int:
@@ -298,12 +294,6 @@ TEXTS: tuple[Family, ...] = (
     Family("longest part without repeats", 4, r"longest (?:substring|part|stretch|run)[^.]{0,30}(?:without|no|distinct|different|unique)[^.]{0,30}", ("text",), "int", _longest_without_repeat),
     Family("pangrams", 3, r"pangrams?|(?:every|all) (?:the )?(?:26 )?letters? of the (?:english )?alphabet", ("text",), "bool", _pangram),
 )  # fmt: skip
-
-
-# § Operations on words: of a sentence, or of a list of strings.
-
-
-# ruff: noqa: E501 - one operation to a row: wrapped, nobody can compare them
 
 
 Words = list[str]

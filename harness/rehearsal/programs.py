@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Programs for described tasks: operations recognised, chained, tried on samples, written down."""
 
 import ast
@@ -24,22 +25,10 @@ from harness.rehearsal.program_numbers import LIGHT, LISTS, NUMBERS, Family, Val
 from harness.rehearsal.program_texts import JOINING, TEXTS, WORDS
 from harness.rehearsal.workers import Scratch, Worker
 
-# § The operations that rehearsal code writers know, commonest first.
-# §
-# § An operation is one Python function of ours with the ways people ask for it. A program is
-# § a short
-# § chain of them. Functions are real: a worker tries a chain on the statement's samples by
-# § calling
-# § them, and writes it down as their source. Reading and printing are in `program_inputs`.
-
-
 FAMILIES: tuple[Family, ...] = tuple(
     sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)
 )
 """Patterns are read against the plain lower-case statement; levels order them by how common."""
-
-
-# § Chains of operations: which ones a statement may mean, likeliest first, and trying them.
 
 
 _NUMERALS = {
@@ -259,15 +248,6 @@ def _plain_value(value: Value) -> Value:
     return value
 
 
-# § Write a Python program for a described task: recognise operations, chain them, write them
-# § down.
-# §
-# § A code writer fails where a word is not in its vocabulary, where more operations are
-# § combined than
-# § it can hold, where samples do not settle what the statement leaves open, or where a line
-# § slips.
-
-
 _TRIES = 150
 """How many readings a writer tries on the samples before it takes the likeliest."""
 _LAYOUT = re.compile(
@@ -332,9 +312,6 @@ def _task(plain: str) -> str:
     sentences = [line for line in sentences if not _FORMAT.search(line)]
     kept = [line for line in sentences if not _LAYOUT.search(line) or _DOES.search(line)]
     return " ".join(kept) or plain
-
-
-# § The source text of a chain of operations, as a program with slips or as a method.
 
 
 _SLIPS = (
@@ -453,16 +430,6 @@ def _method(starter: Starter, chain: OperationChain) -> str:
         call = f"[list(row) for row in {call}]"
     arguments = ", ".join(("self", *starter.arguments))
     return f"class Solution:\n    def {starter.name}({arguments}):\n        return {call}"
-
-
-# § Everyday words for what programs do, put into the words that code writers have learnt.
-# §
-# § A thesaurus applied in order to the plain statement: first what only describes the input,
-# § then what
-# § is done. Nothing here knows an operation; `program_families` does.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _NOUN = (

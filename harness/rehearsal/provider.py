@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """The Inspect provider `rehearsal/WORKER`: how a reply comes about, its tokens and its time."""
 
 import ast
@@ -48,9 +49,6 @@ from harness.rehearsal.phrases import atomised
 from harness.rehearsal.programs import write_program
 from harness.rehearsal.workers import OutOfReach, Scratch, Worker, find_worker
 from harness.request import CURRENT, SampleIndex, request_digest
-
-# § Model arguments of a rehearsal worker (`-M` on Inspect's command line, `args` in a pool
-# § file).
 
 
 class WorkerArguments(BaseModel):
@@ -104,15 +102,6 @@ def worker_settings(model_name: str, model_args: dict[str, Any]) -> WorkerSettin
         stream=given.stream or worker.name,
         time_scale=given.time_scale,
     )
-
-
-# § The seam to Inspect: `rehearsal/<worker>` as a model provider, offline, with its own
-# § usage.
-# §
-# § Randomness comes from (seed, model or stream, request, epoch, occurrence) and from nothing
-# § else, so
-# § a reply can be reproduced from its log. Temperature scales slips; temperature 0 makes
-# § none.
 
 
 class RehearsalAPI(ModelAPI):
@@ -177,9 +166,6 @@ def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     return ModelUsage(
         input_tokens=asked, output_tokens=said, total_tokens=total, reasoning_tokens=0
     )
-
-
-# § How a reply comes about: attempt the question, weigh what others said, write it down.
 
 
 OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
@@ -283,9 +269,6 @@ def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
     return program_reply(worker, chat, code, own[0] if own and code == mine else "")
 
 
-# § Check what others said: recompute the equations in a reply, weigh replies, take the best.
-
-
 _LEFT = re.compile(r"[\d(][-+*/^().\d\s]*$")
 _RIGHT = re.compile(r"\s*(-?\d+)(?![\d.*/^+(]|\s*[-*/^+(])")
 _NAMED = re.compile(
@@ -369,16 +352,6 @@ def weigh(
     if own[0] is not None:
         weights[own[0]] = weights.get(own[0], 0.0) + own[1]
     return max(weights, key=lambda answer: weights[answer]) if weights else None
-
-
-# § Plan: as a step, take a question apart in words; as a conductor, write the three lists.
-# §
-# § A conductor reads the question and the role cards. With hidden identities it cannot know
-# § who is
-# § who, and spreads its bets.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
@@ -522,9 +495,6 @@ def plan_in_words(chat: Chat, why: str) -> str:
     steps += ["Give the final answer in the form that is asked for."]
     listed = "\n".join(f"Step {at}: {step}" for at, step in enumerate(steps, start=1))
     return f"{listed}\n{why[:1].upper()}{why[1:]}, so I leave the steps to others."
-
-
-# § How workers put a result into words: working first, then the answer in the form asked for.
 
 
 ASIDES = (

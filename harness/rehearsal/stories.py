@@ -1,15 +1,10 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Word problems: prices, rates, ages, rows, parts of a whole."""
 
 import re
 
 from harness.rehearsal.arithmetic import Node, number
 from harness.rehearsal.phrases import Rewriting, op, roles
-
-# § Small word problems: prices, speeds, rates, rows; read by what the numbers are counted in.
-# §
-# § Deliberately shallow: one pattern of sale, travel, shared work or rows, then what is added
-# § and
-# § taken away. Longer stories are where these workers fail.
 
 
 def read_story(state: Rewriting) -> Node | None:
@@ -144,13 +139,6 @@ def _adjusted(state: Rewriting, total: Node) -> Node:
     for found in MORE.finditer(state.text):
         total = op("sum", total, state.atoms[int(found[1])])
     return total
-
-
-# § Tales of amounts: fees, percentages, rates, lots at a price, and stocks that rise and
-# § fall.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _A = r"#(\d+)"
@@ -301,16 +289,6 @@ def stock(state: Rewriting) -> Node | None:
     for change in changes:
         total = op("sum" if change["up"] else "difference", total, state.atoms[int(change["mark"])])
     return total if changes else None
-
-
-# § More small word problems: ages, two numbers, rectangles, stocks that rise and fall, rates.
-# §
-# § One reader per kind of tale; each looks for the few numbers that it needs and leaves a
-# § question
-# § alone when one of them is missing.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _ONE = r"#(\d+)"
@@ -552,15 +530,6 @@ def _jointly(state: Rewriting) -> Node | None:
 
 
 TALES = (fee, _years_on, _consecutive, average, _offices, _pieces, _legs, _ages, _two_numbers, _heads, _shape, _jointly, percent, lots, machines, proportion, stock)  # fmt: skip
-
-
-# § Patterns of questions that range over numbers and of small word problems, over atoms `#0`,
-# § `#1`.
-# §
-# § Data for `searching` and `stories`: in each pattern `A` is one atom.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 A = r"#(\d+)"

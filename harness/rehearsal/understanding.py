@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """A text read as a calculation: letters bound, progressions and searches found, clauses in turn."""
 
 import re
@@ -9,19 +10,6 @@ from harness.rehearsal.arithmetic import Node, number
 from harness.rehearsal.chat import plain_words, usual_words, without_format
 from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, op, understand
 from harness.rehearsal.stories import read_story
-
-# § Read a whole question about numbers: what its letters stand for, then its sentences in
-# § turn.
-# §
-# § `phrases` understands one stretch of words; here a question is cut into stretches, letters
-# § and
-# § references ("the two products", "that number", "its digits") are bound to what came
-# § before, and of
-# § several readings the one that accounts for most of the numbers is taken.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"
@@ -242,18 +230,6 @@ def _nth(word: str, memory: list[Node]) -> Node:
     return memory[-2] if len(memory) > 1 else memory[0]
 
 
-# § What letters stand for in a question ("let a be ...", "where n is ...", "call this number
-# § k").
-# §
-# § Each meaning is understood on its own and put wherever the letter stands, products without
-# § a sign
-# § included ("8a", "ab"). The same reading names what a reply could not finish
-# § (`parts_to_state`).
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
 Reader = Callable[[Rewriting], list[Node]]
 _IS = r"(?:(?<=\s)(?:be|is|denotes?|stands? for|represents?|equals?)\b|=|:=)"
 _STOP = (
@@ -371,17 +347,6 @@ def _put(state: Rewriting, name: str, node: Node) -> None:
 def _factors(found: re.Match[str], name: str, mark: str) -> str:
     """Write two letters side by side as a product."""
     return " * ".join(mark if letter == name else letter for letter in found[0])
-
-
-# § Arithmetic and geometric progressions: each quantity is looked for on its own, in any
-# § order.
-# §
-# § First term, difference or ratio, listed terms, which term, how many, the last one; then
-# § what is
-# § asked. Rows of seats and daily savings are progressions in other clothes.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _A = r"#(\d+)"
@@ -543,16 +508,6 @@ def _term(first: Node, step: Node | None, ratio: Node | None, nth: Node) -> Node
     if step is not None:
         return op("sum", first, op("product", step, before))
     return op("product", first, op("power", ratio or number(1), before))
-
-
-# § Questions that range over numbers, as in "how many integers up to 500 are multiples of 6".
-# §
-# § A question becomes a range, conditions and what is asked of the numbers that meet them;
-# § then the
-# § worker looks at the numbers one by one, as far as its reach goes.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 OPEN = Node("open")

@@ -7,14 +7,6 @@ from typing import Literal
 
 from harness.errors import UserError
 
-# § Who the rehearsal workers are: what each has learnt, how far it reaches, how it slips and
-# § speaks.
-# §
-# § Every number here is a property of a program, not of a question: vocabulary, digits,
-# § steps, slips.
-# § Pools may override `slip` and `verbosity` (model arguments); skills belong to the worker.
-
-
 Facts = Literal["none", "common", "all"]
 Manner = Literal["solve", "recite", "verify", "format", "plan"]
 
@@ -200,15 +192,6 @@ def find_worker(name: str) -> Worker:
         known = ", ".join(WORKERS)
         raise UserError(f"There is no rehearsal worker {name!r}; known workers: {known}.")
     return WORKERS[name]
-
-
-# § A worker's scratch paper: where it computes, how much it can hold, and where it slips.
-# §
-# § Failures come from limits (too many digits, too many steps, an operation never learnt) and
-# § from
-# § slips: a small probability *per elementary operation*, like sampling temperature. So
-# § longer work
-# § fails more often, independent replicates fail differently, and voting helps.
 
 
 Number = int | Fraction

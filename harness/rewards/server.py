@@ -16,14 +16,7 @@ from harness.errors import PodiumError, TooManyMasked, UserError
 from harness.records import Question
 from harness.rewards.client import BUSY, MASKED, BadBody, completion_of, item_of, outcomes_json
 from harness.rewards.outcome import RewardCounts, RewardItem, RewardOutcome, RewardScorer, Status
-from harness.rewards.reward import AskedSplit
-
-# § What the reward service is sent, checked: our own shape and those of three trainers.
-# §
-# § Each trainer's shape is named with the file and version that was read for it. A question
-# § is always
-# § addressed by its label, `suite/question`: no trainer's prompt text is ever looked up.
-
+from harness.rewards.reward import SuiteSplit
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
@@ -162,13 +155,6 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
         raise BadBody(f"This request cannot be read at {where!r}: {first['msg']}.") from None
 
 
-# § What the reward service answers three trainers; our own shape is wire.py.
-# §
-# § A trainer that can leave an item out is told so; the others get an error, or an explicit 0
-# § that they
-# § asked for. Each shape is named with the file and version that was read for it.
-
-
 class UnscoredReply(PodiumError):
     """An item has no value and its trainer has no word for that: status 503, so that it retries."""
 
@@ -233,25 +219,6 @@ def verify_reply(sent: Mapping[str, Any], outcome: RewardOutcome) -> dict[str, A
     }
 
 
-# § The reward service: one scorer, one budget and one limit for trainers that run somewhere
-# § else.
-# §
-# §     POST /score        items in, outcomes out: our own shape, which `RewardClient` speaks
-# §     POST /get_reward   OpenRLHF's remote reward       POST /rm      slime's remote_rm
-# §     POST /verify       NeMo-Gym's resources server    POST /seed_session   NeMo-Gym asks
-# § it first
-# §     GET  /health /counts /questions?suite=S /rows?suite=S
-# §
-# § A request that is wrong is 422 with one sentence, an unknown question 404. Once too large
-# § a share
-# § has no value the service says so with 503 to everything that scores, and goes on saying
-# § so. No
-# § target ever leaves it, and no question's text where the suite forbids it. Not here: what a
-# § request
-# § looks like (bodies.py), what a reply looks like (replies.py), ports and signals
-# § (hosting.py).
-
-
 MOST_BYTES = 64 * 1024 * 1024
 """A request's body may be so long: 256 completions of 32,000 tokens are about half of it."""
 
@@ -278,7 +245,7 @@ class RewardService:
     """What the endpoints share: the reward, the questions, and whether it has stopped."""
 
     reward: CountingScorer
-    exams: Mapping[str, AskedSplit]
+    exams: Mapping[str, SuiteSplit]
     """By the name of the suite."""
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
@@ -323,7 +290,7 @@ class RewardService:
             "stopped": self.stopped or None,
         }
 
-    def exam(self, suite: str | None) -> AskedSplit:
+    def exam(self, suite: str | None) -> SuiteSplit:
         """Return a suite's exam; `_Unknown` lists the suites that are served."""
         if suite is None or suite not in self.exams:
             known = ", ".join(sorted(self.exams))

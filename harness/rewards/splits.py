@@ -16,18 +16,6 @@ from harness.records import Question
 from harness.rewards.outcome import PlanTrace, RewardItem, RewardScorer
 from harness.suite import Split, Suite
 
-if TYPE_CHECKING:
-    from harness.rewards.reward import AskedSplit
-
-
-# § Which questions may teach: an exam whose role is to train, and what it shares with others.
-# §
-# § A question is the same in two suites when its bare text is, whatever the case, the
-# § punctuation and
-# § the instruction around it. What is bare is handed in, since only a suite knows its
-# § instruction
-# § (suites/contamination.py). Not here: whether a paraphrase is the same question; nobody looks for
-# § that.
 
 
 _PARTS = re.compile(
@@ -182,17 +170,6 @@ def refuse_overlap(
         )
 
 
-# § Whether a plan's subtasks already hold the answer: then a worker was told, and asked
-# § nothing.
-# §
-# § The executor shows no target to anyone, so a leak is the policy's own answer, or what it
-# § learnt by
-# § heart. The share of such plans is reported beside the reward, which does not change. It is
-# § an upper
-# § bound where targets are short: a step called "step 7" holds 7. Not here: what is done
-# § about it.
-
-
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
@@ -226,18 +203,6 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
 
 def _words(text: str) -> str:
     return f" {normalise_text(_THOUSANDS.sub('', text))} "
-
-
-# § Replies that deserve nothing, and a refusal to train with a reward that gives them
-# § something.
-# §
-# § What a policy finds first is what a grader gives for free: an empty reply, the question
-# § said back,
-# § every answer at once, a program that ends before it is judged or that equals everything.
-# § Sources of
-# § the kinds: arXiv 2511.18397 (an object equal to all, exit 0, a patched test runner) and
-# § what
-# § trainers' users reported (reports of hacked graders; empty tests that pass).
 
 
 MOST = 8
@@ -301,7 +266,7 @@ def attacks(question: Question) -> Mapping[str, str]:
     return {**said, **_values(question)}
 
 
-async def refuse_gullible(reward: RewardScorer, exam: "AskedSplit", most: int = MOST) -> None:
+async def refuse_gullible(reward: RewardScorer, exam: SuiteSplit, most: int = MOST) -> None:
     """Raise UserError when a reward finds anything right in what deserves nothing.
 
     Call it before training, with the reward that grades replies as they are, in the box that will
