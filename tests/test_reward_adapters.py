@@ -17,11 +17,19 @@ from rewarded import Graded, exam_of, exams, same
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.client import BadBody
+from harness.rewards.client import BadBody, NoValue
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.client import NoValue
-from harness.rewards.trainers import TrlReward, completion_text, compute_score, openrlhf_reward, replicated, trl_rows, verifiers_reward, verl_reward
+from harness.rewards.trainers import (
+    TrlReward,
+    completion_text,
+    compute_score,
+    openrlhf_reward,
+    replicated,
+    trl_rows,
+    verifiers_reward,
+    verl_reward,
+)
 
 
 def flaky(question: Question, reply: str) -> Grade:

@@ -26,8 +26,7 @@ from harness.errors import UserError
 from harness.files import read_limited
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues
-from harness.rewards.outcome import Sampler, as_reply
+from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, Sampler, as_reply
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import PromptOf, ReplyOnUnscored, RewardService, reward_app, user_prompt
 from harness.rewards.splits import (

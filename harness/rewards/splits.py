@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import UserError
 from harness.extract import extract_choice
@@ -15,8 +15,6 @@ from harness.inspect_adapters import pick
 from harness.records import Question
 from harness.rewards.outcome import PlanTrace, RewardItem, RewardScorer
 from harness.suite import Split, Suite
-
-
 
 _PARTS = re.compile(
     r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"

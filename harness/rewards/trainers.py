@@ -135,7 +135,9 @@ USUAL: Mapping[str, Any] = {"epoch": 1, "workers": (), "first": ""}
 def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
     missing = [name for name in ("suite", "question") if name not in columns]
     if missing:
-        raise UserError(f"The data set has no column {missing[0]!r}: make its rows with trl_rows().")
+        raise UserError(
+            f"The data set has no column {missing[0]!r}: make its rows with trl_rows()."
+        )
     given = (columns["suite"], columns["question"], map(completion_text, completions))
     others = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
     return [
