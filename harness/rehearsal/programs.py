@@ -4,6 +4,7 @@
 import ast
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -351,14 +352,27 @@ class _Bare(ast.NodeTransformer):
 
 
 @cache
-def source(does: Callable[..., Any]) -> str:
-    """Return the source of one of our functions, bare of annotations and underscore."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(does)))
-    function = tree.body[0]
+def source(does: Callable[..., Any], called: str) -> str:
+    """Return the source of one of our functions as `called`, bare of annotations."""
+    is_lambda = does.__name__ == "<lambda>"
+    text = f"def {called}(): pass" if is_lambda else textwrap.dedent(inspect.getsource(does))
+    function = ast.parse(text).body[0]
     if isinstance(function, ast.FunctionDef):
-        function.name = name_in_program(does)
-        function.returns = None
-    return ast.unparse(ast.fix_missing_locations(_Bare().visit(tree)))
+        function.name, function.returns = called, None
+        if is_lambda:
+            written = _lambdas(does.__module__)[does.__code__.co_firstlineno]
+            function.args, function.body = written.args, [ast.Return(written.body)]
+    return ast.unparse(ast.fix_missing_locations(_Bare().visit(function)))
+
+
+@cache
+def _lambdas(module: str) -> dict[int, ast.Lambda]:
+    """Return the outermost lambda of each line of a module."""
+    found: dict[int, ast.Lambda] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        if isinstance(node, ast.Lambda):
+            found.setdefault(node.lineno, node)
+    return found
 
 
 def name_in_program(does: Callable[..., Any]) -> str:
@@ -386,14 +400,16 @@ def whole_program(
     chain: OperationChain, worker: Worker, paper: Scratch, starter: Starter | None
 ) -> str:
     """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
-    used = list(dict.fromkeys(step.family.does for step in chain.steps))
-    parts = [slipped(source(does), worker, paper) for does in used]
+    used = {step.family.does: step.family.called for step in chain.steps}
+    parts = [slipped(source(does, called), worker, paper) for does, called in used.items()]
     names = _names(chain.takes)
     parts.append(f"def solve({', '.join(names)}):\n{_solving(chain.steps, names)}")
     if starter:
         parts.append(_method(starter, chain))
     else:
-        parts += [source(does) for does in (chain.reads, chain.shows) if does]
+        parts += [
+            source(does, name_in_program(does)) for does in (chain.reads, chain.shows) if does
+        ]
         parts.append(_main(chain))
     modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
     return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
@@ -411,7 +427,7 @@ def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
         given = ["result"] if at else [rest.pop(0) for _ in range(step.primary)]
         given += [rest.pop(0) if value is None else repr(value) for value in step.bound]
         given += [f"{key}={value!r}" for key, value in step.options.items()]
-        call = f"{name_in_program(step.family.does)}({', '.join(given)})"
+        call = f"{step.family.called}({', '.join(given)})"
         lines.append(f"    {'return' if at == len(steps) - 1 else 'result ='} {call}")
     return "\n".join(lines)
 
