@@ -19,6 +19,21 @@ class Node:
     names: tuple[str, ...] = ()
     """Of a search: what is wanted, how divisors join, then one name per condition."""
 
+    def __add__(self, other: "Node | int") -> "Node":
+        return Node("sum", (self, _lifted(other)))
+
+    def __sub__(self, other: "Node | int") -> "Node":
+        return Node("difference", (self, _lifted(other)))
+
+    def __mul__(self, other: "Node | int") -> "Node":
+        return Node("product", (self, _lifted(other)))
+
+    def __truediv__(self, other: "Node | int") -> "Node":
+        return Node("quotient", (self, _lifted(other)))
+
+    def __pow__(self, other: "Node | int") -> "Node":
+        return Node("power", (self, _lifted(other)))
+
     def size(self) -> int:
         """Return the number of operations in the tree: how much of the question it explains."""
         return (self.operation != "number") + sum(part.size() for part in self.parts)
@@ -37,6 +52,10 @@ class Node:
 def number(value: int | Fraction | str) -> Node:
     """Return a leaf."""
     return Node("number", value=Fraction(value))
+
+
+def _lifted(value: Node | int) -> Node:
+    return number(value) if isinstance(value, int) else value
 
 
 _INFIX = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "^": "power"}

@@ -33,6 +33,14 @@ class Rewriting:
         self.atoms.append(node)
         return f"#{len(self.atoms) - 1}"
 
+    def at(self, mark: str) -> Node:
+        """Return the part that a mark's number stands for."""
+        return self.atoms[int(mark)]
+
+    def marks(self, text: str) -> list[Node]:
+        """Return the parts whose marks stand in a text, in order."""
+        return [self.atoms[int(mark)] for mark in re.findall(r"#(\d+)", text)]
+
     def replace(self, start: int, end: int, node: Node) -> None:
         """Put an atom in the place of the words it explains."""
         self.text = f"{self.text[:start]} {self.atom(node)} {self.text[end:]}"
