@@ -47,7 +47,7 @@ class Rewriting:
 
     def best(self) -> Node | None:
         """Return the largest calculation left in the text, the last among equals."""
-        found = [self.atoms[int(mark)] for mark in re.findall(r"#(\d+)", self.text)]
+        found = self.marks(self.text)
         largest = max((node.size() for node in found), default=0)
         return [node for node in found if node.size() == largest][-1] if largest else None
 
@@ -70,10 +70,8 @@ def _fold_series(state: Rewriting) -> None:
     first, second, last = (state.atoms[int(found[group])] for group in (1, 3, 4))
     if found[2] == "*":
         state.replace(*found.span(), op("factorial", last))
-        return
-    step = op("difference", second, first)
-    terms = op("sum", op("quotient", op("difference", last, first), step), number(1))
-    state.replace(*found.span(), op("arithmetic series", first, step, terms))
+    else:
+        state.replace(*found.span(), _series_to([[first, second, last]]))
 
 
 def understand(state: Rewriting) -> Node | None:
@@ -106,24 +104,14 @@ def _rewrite_once(state: Rewriting) -> bool:
         found = pattern.search(state.text)
         if found is None:
             continue
-        parts = [
-            [state.atoms[int(mark)] for mark in re.findall(r"#(\d+)", group or "")]
-            for group in found.groups()
-        ]
-        node = _built(build, parts)
+        try:
+            node = build([state.marks(group or "") for group in found.groups()])
+        except IndexError:
+            node = None
         if node is not None:
             state.replace(*found.span(), node)
             return True
     return False
-
-
-def _built(
-    build: Callable[[list[list[Node]]], Node | None], parts: list[list[Node]]
-) -> Node | None:
-    try:
-        return build(parts)
-    except IndexError:
-        return None
 
 
 def fold_infix(state: Rewriting) -> None:
@@ -208,38 +196,34 @@ def _last_digits(digits: int) -> Build:
 
 def _paths(parts: Parts) -> Node:
     x0, y0, x1, y1 = flat(parts)
-    dx, dy = op("difference", x1, x0), op("difference", y1, y0)
-    return op("binomial", op("sum", dx, dy), dx)
+    return _grid([[x1 - x0, y1 - y0]])
 
 
 def _grid(parts: Parts) -> Node:
     wide, high = flat(parts)
-    return op("binomial", op("sum", wide, high), wide)
+    return op("binomial", wide + high, wide)
 
 
 def _series_to(parts: Parts) -> Node:
     first, second, last = flat(parts)
-    step = op("difference", second, first)
-    terms = op("sum", op("quotient", op("difference", last, first), step), number(1))
-    return op("arithmetic series", first, step, terms)
+    step = second - first
+    return op("arithmetic series", first, step, (last - first) / step + 1)
 
 
 def consecutive(parts: Parts) -> Node:
     """Return the sum of the whole numbers from one to another."""
     first, last = flat(parts)
-    return op(
-        "arithmetic series", first, number(1), op("sum", op("difference", last, first), number(1))
-    )
+    return op("arithmetic series", first, number(1), last - first + 1)
 
 
 def _term(parts: Parts) -> Node:
     first, step, nth = flat(parts)
-    return op("sum", first, op("product", step, op("difference", nth, number(1))))
+    return first + step * (nth - 1)
 
 
 def _geometric_term(parts: Parts) -> Node:
     first, ratio, nth = flat(parts)
-    return op("product", first, op("power", ratio, op("difference", nth, number(1))))
+    return first * ratio ** (nth - 1)
 
 
 def _nth_first(build: Build) -> Build:
@@ -252,42 +236,38 @@ def _nth_first(build: Build) -> Build:
 
 def _listed_arithmetic(parts: Parts) -> Node:
     nth, first, second = flat(parts)[:3]
-    return _term([[first, op("difference", second, first), nth]])
+    return _term([[first, second - first, nth]])
 
 
 def _listed_geometric(parts: Parts) -> Node:
     nth, first, second = flat(parts)[:3]
-    return _geometric_term([[first, op("quotient", second, first), nth]])
+    return _geometric_term([[first, second / first, nth]])
 
 
 def _first_odd(parts: Parts) -> Node:
-    return op("power", parts[0][0], number(2))
+    return parts[0][0] ** 2
 
 
 def _first_even(parts: Parts) -> Node:
-    return op("product", parts[0][0], op("sum", parts[0][0], number(1)))
+    return parts[0][0] * (parts[0][0] + 1)
 
 
 def squares(parts: Parts) -> Node:
     """Return the sum of so many squares."""
     n = parts[0][0]
-    both = op(
-        "product", n, op("sum", n, number(1)), op("sum", op("product", number(2), n), number(1))
-    )
-    return op("quotient", both, number(6))
+    return op("product", n, n + 1, number(2) * n + 1) / 6
 
 
 def _first_cubes(parts: Parts) -> Node:
-    return op("power", op("binomial", op("sum", parts[0][0], number(1)), number(2)), number(2))
+    return op("binomial", parts[0][0] + 1, number(2)) ** 2
 
 
 def _diagonals(parts: Parts) -> Node:
-    n = parts[0][0]
-    return op("quotient", op("product", n, op("difference", n, number(3))), number(2))
+    return parts[0][0] * (parts[0][0] - 3) / 2
 
 
 def _proper(parts: Parts) -> Node:
-    return op("difference", op("divisor sum", parts[0][0]), parts[0][0])
+    return op("divisor sum", parts[0][0]) - parts[0][0]
 
 
 _PICK = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak)(?:e|es|ing|en|ed)?"
@@ -420,52 +400,40 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
 _THINGS = r"(?:people|persons|students|pupils|books|children|friends|runners|objects|letters|cars|flags|players|guests|cards|paintings|songs|items|swimmers|athletes|dogs|photos|beads|keys|marbles|vases|trophies|horses|candidates|members|digits)"
 _PICKED = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak|assembl|put together|compos)(?:e|es|ing|en|ed|n)?"
 _ROLES = (
-    "president",
-    "vice",
-    "secretary",
-    "treasurer",
-    "captain",
-    "gold",
-    "silver",
-    "bronze",
-    "chair",
-    "deputy",
-    "leader",
-    "first prize",
-    "goalkeeper",
-)
+    "president", "vice", "secretary", "treasurer", "captain", "gold", "silver", "bronze", "chair",
+    "deputy", "leader", "first prize", "goalkeeper",
+)  # fmt: skip
 
 
 def _falling(parts: Parts) -> Node:
     """N objects in k ordered places."""
     n, k = flat(parts)[:2]
-    return op("product", op("binomial", n, k), op("factorial", k))
+    return op("binomial", n, k) * op("factorial", k)
 
 
 def _shared(parts: Parts) -> Node:
     """Identical things among k takers, none too few."""
     things, takers = flat(parts)[:2]
-    fewer = op("difference", takers, number(1))
-    return op("binomial", op("sum", things, fewer), fewer)
+    return op("binomial", things + (takers - 1), takers - 1)
 
 
 def _both_chosen(parts: Parts) -> Node:
     k, n, j, m = flat(parts)
-    return op("product", op("binomial", n, k), op("binomial", m, j))
+    return op("binomial", n, k) * op("binomial", m, j)
 
 
 def _pools_first(parts: Parts) -> Node:
     n, m, k, j = flat(parts)
-    return op("product", op("binomial", n, k), op("binomial", m, j))
+    return op("binomial", n, k) * op("binomial", m, j)
 
 
 def _round(parts: Parts) -> Node:
-    return op("factorial", op("difference", flat(parts)[0], number(1)))
+    return op("factorial", flat(parts)[0] - 1)
 
 
 def _codes(parts: Parts) -> Node:
     length, symbols = flat(parts)[:2]
-    return op("power", symbols, length)
+    return symbols**length
 
 
 def _common_count(parts: Parts) -> Node:
@@ -473,15 +441,13 @@ def _common_count(parts: Parts) -> Node:
 
 
 def _up_to(parts: Parts) -> Node:
-    return op(
-        "common multiple", *[number(n) for n in range(1, min(60, int(flat(parts)[-1].value)) + 1)]
-    )
+    last = min(60, int(flat(parts)[-1].value))
+    return op("common multiple", *map(number, range(1, last + 1)))
 
 
 def _halved(parts: Parts) -> Node:
     """Rectangles or factor pairs: every second divisor, rounded up."""
-    count = op("divisor count", flat(parts)[0])
-    return op("floor quotient", op("sum", count, number(1)), number(2))
+    return op("floor quotient", op("divisor count", flat(parts)[0]) + 1, number(2))
 
 
 _BOTH = r"(?:boys?|girls?|men|women|teachers?|students?|red|blue|green|white|black|adults?|children|novels?|[a-z]+)"
