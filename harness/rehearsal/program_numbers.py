@@ -147,12 +147,6 @@ def _lcm(values: Ints) -> int:
     return result
 
 
-def _modulo(value: int, k: int) -> int:
-    return value % k
-
-
-MODULO = _modulo
-
 LISTS: tuple[Family, ...] = (
     op("sum", 1, r"\bsum (?:of )?(?:all |the |these |those |n |given |only )*(?:integers|numbers|elements|values|array|list|them)?|\badd (?:up|together)|\btotal\b(?: of)?", INTS, "int",
        called="total", does=lambda values: sum(values)),
@@ -235,7 +229,8 @@ LISTS: tuple[Family, ...] = (
        called="first_k", does=lambda values, k: values[:k]),
     op("the last few", 4, rf"\blast (?:k|two|three|\d+)\b(?: {NUM})?", INTS_INT, "ints", bind=r"last (\w+)", stage=4,
        called="last_k", does=lambda values, k: values[-k:]),
-    op("a remainder at the end", 2, r"\bmodulo\b|\bmod\b|remainder (?:when|after)[^.]{0,60}divided by", INT_INT, "int", _modulo, rf"(?:modulo|mod|divided by) {K}", stage=6),
+    op("a remainder at the end", 2, r"\bmodulo\b|\bmod\b|remainder (?:when|after)[^.]{0,60}divided by", INT_INT, "int", bind=rf"(?:modulo|mod|divided by) {K}", stage=6,
+       called="modulo", does=lambda value, k: value % k),
 )  # fmt: skip
 
 
@@ -307,24 +302,12 @@ def _factorial(n: int) -> int:
     return result
 
 
-def _binary(n: int) -> str:
-    return format(n, "b")
-
-
-def _ones(n: int) -> int:
-    return bin(n).count("1")
-
-
 def _in_base(n: int, base: int) -> str:
     result = "" if n else "0"
     while n > 0 and base > 1:
         result = "0123456789abcdefghijklmnopqrstuvwxyz"[n % base] + result
         n //= base
     return result
-
-
-def _digit_sum(n: int) -> int:
-    return sum(int(digit) for digit in str(abs(n)))
 
 
 def _digit_product(n: int) -> int:
@@ -338,18 +321,6 @@ def _digital_root(n: int) -> int:
     while n > 9:
         n = sum(int(digit) for digit in str(n))
     return n
-
-
-def _digit_count(n: int) -> int:
-    return len(str(abs(n)))
-
-
-def _reversed_digits(n: int) -> int:
-    return int(str(abs(n))[::-1]) * (-1 if n < 0 else 1)
-
-
-def _number_palindrome(n: int) -> bool:
-    return str(n) == str(n)[::-1]
 
 
 def _collatz(n: int) -> int:
@@ -376,10 +347,6 @@ def _trailing_zeros(n: int) -> int:
     return result
 
 
-def _is_square(n: int) -> bool:
-    return n >= 0 and math.isqrt(n) ** 2 == n
-
-
 def _fizz(n: int) -> list[str]:
     return [("Fizz" * (i % 3 == 0) + "Buzz" * (i % 5 == 0)) or str(i) for i in range(1, n + 1)]
 
@@ -403,8 +370,8 @@ def _stairs(n: int) -> int:
 
 
 LIGHT = frozenset(
-    {_binary, _ones, _digit_sum, _digit_product, _digital_root, _digit_count, _reversed_digits}
-    | {_number_palindrome, _is_square, MODULO}
+    {"binary", "ones", "digit_sum", "digit_product", "digital_root", "digit_count", "modulo"}
+    | {"reversed_digits", "number_palindrome", "is_square"}
 )
 """Operations that are quick on long numbers too."""
 BOUND = r"(?:below|(?:strictly )?(?:less|smaller) than(?: or equal to)?|up to|under|at most|not exceeding|no (?:greater|larger) than|(?:between|from) \w+ (?:and|to))"
@@ -427,17 +394,23 @@ NUMBERS: tuple[Family, ...] = (
     op("powers", 3, r"(?:raised to|\*\*|to the power)(?: of)?", INT_INT, "int",
        called="power", does=lambda base, exponent: base**exponent if abs(exponent) < 10000 else 0),
     op("factorials", 2, r"factorial(?: of)?|\bn!", INT, "int", _factorial),
-    op("binary form", 2, r"\bbinary\b(?: (?:representation|form|notation))?(?: of)?|base[- ](?:2|two)\b", INT, "text", _binary, stage=2),
+    op("binary form", 2, r"\bbinary\b(?: (?:representation|form|notation))?(?: of)?|base[- ](?:2|two)\b", INT, "text", stage=2,
+       called="binary", does=lambda n: format(n, "b")),
     op("reading binary", 3, r"binary (?:string|number|numeral)[^.]{0,60}(?:decimal|value|integer|base 10)", TEXT, "int", stage=0,
        called="from_binary", does=lambda text: int(text, 2)),
-    op("ones in binary", 2, rf"{COUNT_OF}[^.]{{0,20}}(?:\b1s\b|\b1'?s?\b|\bones\b|1-bits|1 bits|set bits|\bone bits)[^.]{{0,20}}(?:binary(?: representation| form| notation)*)?", INT, "int", _ones),
+    op("ones in binary", 2, rf"{COUNT_OF}[^.]{{0,20}}(?:\b1s\b|\b1'?s?\b|\bones\b|1-bits|1 bits|set bits|\bone bits)[^.]{{0,20}}(?:binary(?: representation| form| notation)*)?", INT, "int",
+       called="ones", does=lambda n: bin(n).count("1")),
     op("other bases", 3, r"(?:in|to) base[- ]\w+(?: representation| form)?|base[- ]\w+ representation|given base", INT_INT, "text", _in_base, r"base[- ](\d+)"),
-    op("sum of digits", 2, r"(?:sum of (?:the |its |all |their )*(?:decimal )?digits(?: of)?|digit sum(?: of)?)", INT, "int", _digit_sum),
+    op("sum of digits", 2, r"(?:sum of (?:the |its |all |their )*(?:decimal )?digits(?: of)?|digit sum(?: of)?)", INT, "int",
+       called="digit_sum", does=lambda n: sum(int(digit) for digit in str(abs(n)))),
     op("product of digits", 3, r"product of (?:the |its |all )*(?:decimal )?digits", INT, "int", _digit_product),
     op("digital roots", 3, r"digital root|(?:repeat\w*|until|again)[^.]{0,60}(?:single|one)[- ]digit|sum[^.]{0,30}digits[^.]{0,60}(?:single|one)[- ]digit", INT, "int", _digital_root),
-    op("counting digits", 3, r"(?:how many|number of) (?:decimal )?digits", INT, "int", _digit_count),
-    op("reversed digits", 3, r"revers\w+[^.]{0,30}digits|digits[^.]{0,40}revers\w+(?: order)?", INT, "int", _reversed_digits),
-    op("palindromic numbers", 3, r"palindrom\w*", INT, "bool", _number_palindrome),
+    op("counting digits", 3, r"(?:how many|number of) (?:decimal )?digits", INT, "int",
+       called="digit_count", does=lambda n: len(str(abs(n)))),
+    op("reversed digits", 3, r"revers\w+[^.]{0,30}digits|digits[^.]{0,40}revers\w+(?: order)?", INT, "int",
+       called="reversed_digits", does=lambda n: int(str(abs(n))[::-1]) * (-1 if n < 0 else 1)),
+    op("palindromic numbers", 3, r"palindrom\w*", INT, "bool",
+       called="number_palindrome", does=lambda n: str(n) == str(n)[::-1]),
     op("common divisor of two", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of)?", INT_INT, "int",
        called="common_divisor", does=lambda n, other: math.gcd(n, other)),
     op("common multiple of two", 2, r"\blcm\b|(?:least|lowest|smallest) common multiple(?: of)?", INT_INT, "int",
@@ -463,7 +436,8 @@ NUMBERS: tuple[Family, ...] = (
     op("zeros of a factorial", 3, r"trailing zero\w*[^.]{0,40}(?:factorial|n!)?", INT, "int", _trailing_zeros),
     op("integer roots", 3, r"integer square root|floor of the square root|square root[^.]{0,40}(?:rounded down|floor)", INT, "int",
        called="root", does=lambda n: int(n**0.5)),
-    op("perfect squares", 3, r"(?:is )?a? ?perfect square", INT, "bool", _is_square),
+    op("perfect squares", 3, r"(?:is )?a? ?perfect square", INT, "bool",
+       called="is_square", does=lambda n: n >= 0 and math.isqrt(n) ** 2 == n),
     op("leap years", 3, r"leap years?", INT, "bool",
        called="leap", does=lambda n: n % 4 == 0 and (n % 100 != 0 or n % 400 == 0)),
     op("FizzBuzz", 2, r"fizz[^#]*buzz", INT, "words", _fizz),

@@ -235,7 +235,12 @@ def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
 def _run(chain: OperationChain, inputs: list[Any]) -> Value:
     result: Any = None
     for at, step in enumerate(chain.steps):
-        if at and isinstance(result, int) and abs(result) > _LONG and step.family.does not in LIGHT:
+        if (
+            at
+            and isinstance(result, int)
+            and abs(result) > _LONG
+            and step.family.called not in LIGHT
+        ):
             raise ValueError("too long to work through by hand")
         given = [result] if at else [inputs.pop(0) for _ in range(step.primary)]
         given += [inputs.pop(0) if value is None else value for value in step.bound]
