@@ -239,7 +239,7 @@ def _report_errors(chat: Chat, paper: Scratch) -> None:
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """State the facts that the question needs; computing is left to others."""
-    told = statements(place_statements(chat.everything, chat.earlier), known_names(worker))
+    told = statements(place_statements(chat.everything, chat.earlier), known_names(worker.facts))
     kept = [line for line in told if not paper.slips(1)]
     found = None if told else find_expression(chat.question)
     if found:

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
@@ -69,8 +70,12 @@ _REMAINDER = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def read_calculation(text: str, stories: bool) -> Node | None:
-    """Return the calculation a question asks for, None when no part of it is understood."""
+    """Return the calculation a question asks for, None when no part of it is understood.
+
+    Read once: a calculation is immutable, and workers read the same question again.
+    """
     state = bind(
         atomised(usual_words(plain_words(without_format(text)))),
         lambda part: _clause(part, [], stories),
