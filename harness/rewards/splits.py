@@ -112,38 +112,30 @@ def asked_digest(question: Question, bare: BareText = whole_text) -> str:
 
     Two choices with one stem and other options are two questions ("Which of these is true?").
     """
-    return _is(question, bare)[0].rpartition(" ")[2]
+    stem = bare(question)
+    if question.kind == "choice":
+        options = question.metadata.get("choices", ())
+        stem = "\n".join((stem, *sorted(normalise_text(str(option)) for option in options)))
+    return question_digest(stem)
 
 
 def _is(question: Question, bare: BareText) -> tuple[str, ...]:
     """Return what a question is known by: a choice by its options too, and as an open question."""
-    stem = bare(question)
+    known = asked_digest(question, bare)
     if question.kind != "choice":
-        return (f"open {question_digest(stem)}",)
-    return (
-        f"choice {question_digest(_with_options(question, stem))}",
-        f"stem {question_digest(stem)}",
-    )
+        return (f"open {known}",)
+    return f"choice {known}", f"stem {question_digest(bare(question))}"
 
 
 def _resembles(question: Question, bare: BareText) -> tuple[str, ...]:
     """Return what another question is known by if it is this one.
 
-    Two choices with one stem and other options are two questions ("Which of these is true?"); a
-    choice and an open question with one stem are the same.
+    A choice and an open question with one stem are the same.
     """
-    stem = bare(question)
+    known = asked_digest(question, bare)
     if question.kind != "choice":
-        return (f"open {question_digest(stem)}", f"stem {question_digest(stem)}")
-    return (
-        f"choice {question_digest(_with_options(question, stem))}",
-        f"open {question_digest(stem)}",
-    )
-
-
-def _with_options(question: Question, stem: str) -> str:
-    options = question.metadata.get("choices", ())
-    return "\n".join((stem, *sorted(normalise_text(str(option)) for option in options)))
+        return f"open {known}", f"stem {known}"
+    return f"choice {known}", f"open {question_digest(bare(question))}"
 
 
 def without_overlap(
@@ -185,7 +177,7 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
     replies finds its letter in. None for programs, whose target is no answer, and without a target.
 
     >>> seven = Question("q", "What is 3 + 4?", "integer", target="7")
-    >>> leaks(seven, ["Add them."]), leaks(seven, ["Say that it is 7."])
+    >>> leaks_answer(seven, ["Add them."]), leaks_answer(seven, ["Say that it is 7."])
     (False, True)
     """
     target = question.target
@@ -326,7 +318,9 @@ def _values(question: Question) -> dict[str, str]:
 
 def _programs(question: Question) -> dict[str, str]:
     """Return programs that do not solve anything, whatever the name they are called by."""
-    names = sorted({*_CALLED.findall(question.text), *_entries(question)} - set(dir(builtins)))
+    told = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
+    entries = {name for name in told if isinstance(name, str)}
+    names = sorted({*_CALLED.findall(question.text), *entries} - set(dir(builtins)))
     names = [name for name in names if name.isidentifier() and name not in ("print", "Solution")]
     assigned = "".join(f"{name} = answer\n" for name in names)
     methods = "".join(f"    {name} = lambda self, *given: answer(*given)\n" for name in names)
@@ -342,9 +336,3 @@ def _programs(question: Question) -> dict[str, str]:
         "patch the runner": _PATCHES + tail,
     }
     return {name: f"```python\n{program}\n```" for name, program in programs.items()}
-
-
-def _entries(question: Question) -> list[str]:
-    """Return the names that a question says it will call."""
-    said = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
-    return [name for name in said if isinstance(name, str)]
