@@ -244,30 +244,14 @@ def _listed_geometric(parts: Parts) -> Node:
     return _geometric_term([[first, second / first, nth]])
 
 
-def _first_odd(parts: Parts) -> Node:
-    return parts[0][0] ** 2
-
-
-def _first_even(parts: Parts) -> Node:
-    return parts[0][0] * (parts[0][0] + 1)
-
-
 def squares(parts: Parts) -> Node:
     """Return the sum of so many squares."""
     n = parts[0][0]
     return op("product", n, n + 1, number(2) * n + 1) / 6
 
 
-def _first_cubes(parts: Parts) -> Node:
-    return op("binomial", parts[0][0] + 1, number(2)) ** 2
-
-
 def _diagonals(parts: Parts) -> Node:
     return parts[0][0] * (parts[0][0] - 3) / 2
-
-
-def _proper(parts: Parts) -> Node:
-    return op("divisor sum", parts[0][0]) - parts[0][0]
 
 
 _PICK = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak)(?:e|es|ing|en|ed)?"
@@ -305,7 +289,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:least|lowest|smallest) common (?:positive )?multipleG L", "common multiple"),
     rule(r"(?:smallest|least) (?:positive )?(?:integer|number|whole number)G (?:divisible by|multiple of)(?: both| all| each)?(?: of)?(?: the numbers)? L(?! (?:leav|with|greater))", "common multiple"),
     # divisors
-    rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", _proper),
+    rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", lambda parts: op("divisor sum", parts[0][0]) - parts[0][0]),
     rule(r"(?:sum|total) (?:of )?(?:all )?(?:of )?(?:the )?DIVISORS (?:of|for) NUMA", "divisor sum"),
     rule(r"(?:add|adding|sum)(?: up| together)?(?:(?!prime)[^#.?!]){0,70}? DIVISORS of NUMA", "divisor sum"),
     rule(r"(?:how many|number of|count(?: of)?) (?:the )?(?:distinct |different )prime (?:divisors|factors)G A(?: have| has)?", "prime factor count"),
@@ -363,11 +347,11 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     # series
     rule(r"A ?\+ ?A ?\+ ?(?:A ?\+ ?)?\.\.\. ?\+ ?A", lambda parts: _series_to([flat(parts)[:2], flat(parts)[-1:]])),
     rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", consecutive),
-    rule(r"(?:sum|total|add)G first A (?:positive )?odd", _first_odd),
-    rule(r"(?:sum|total|add)G first A (?:positive )?even", _first_even),
+    rule(r"(?:sum|total|add)G first A (?:positive )?odd", lambda parts: parts[0][0] ** 2),
+    rule(r"(?:sum|total|add)G first A (?:positive )?even", lambda parts: parts[0][0] * (parts[0][0] + 1)),
     rule(r"(?:sum|total|add)G (?:squares of the )first A", squares),
     rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", squares),
-    rule(r"(?:sum|total|add)G (?:cubes of the )first A", _first_cubes),
+    rule(r"(?:sum|total|add)G (?:cubes of the )first A", lambda parts: op("binomial", parts[0][0] + 1, number(2)) ** 2),
     rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: consecutive([[number(1)], parts[0]])),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),

@@ -14,8 +14,7 @@ from typing import Any
 
 from harness.rehearsal.program_arrays import ARRAYS, TABLES
 from harness.rehearsal.program_inputs import (
-    Reader,
-    Shower,
+    Routine,
     Starter,
     read_samples,
     read_starter,
@@ -79,8 +78,8 @@ class OperationChain:
     score: float
     places: tuple[int, ...] = ()
     """For a method: which argument is which input."""
-    reads: Reader | None = None
-    shows: Shower | None = None
+    reads: Routine | None = None
+    shows: Routine | None = None
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -223,10 +222,10 @@ def works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
 def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
     if chain.reads is None or chain.shows is None:
         return _plain_value(_run(chain, [given[at] for at in chain.places])) == _plain_value(wanted)
-    inputs = chain.reads(given)
+    inputs = chain.reads.does(given)
     if len(inputs) != len(chain.takes):
         return False
-    shown = chain.shows(_run(chain, list(inputs)))
+    shown = chain.shows.does(_run(chain, list(inputs)))
     return [line.rstrip() for line in shown.strip().split("\n")] == [
         line.rstrip() for line in str(wanted).strip().split("\n")
     ]
@@ -321,26 +320,12 @@ def _task(plain: str) -> str:
 
 
 _SLIPS = (
-    (r" <= ", " < "),
-    (r" >= ", " > "),
-    (r" > ", " >= "),
-    (r" < ", " <= "),
-    (r" == 0\b", " == 1"),
-    (r"range\(2, ", "range(1, "),
-    (r"\[-2\]", "[-1]"),
-    (r"\+ 1\b", "+ 2"),
-    (r"\bmax\(", "min("),
-    (r"\bmin\(", "max("),
-    (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"),
-    (r", reverse=True", ""),
-    (r"\.lower\(\)", ""),
-    (r"= 0$", "= 1"),
-    (r"\[::-1\]", "[1::-1]"),
-    (r"sum\(", "len("),
-    (r"% 26", "% 25"),
-    (r"\[1:\]", "[2:]"),
-    (r"return (\w+)$", r"return \1 or 0"),
-)
+    (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" < ", " <= "), (r" == 0\b", " == 1"),
+    (r"range\(2, ", "range(1, "), (r"\[-2\]", "[-1]"), (r"\+ 1\b", "+ 2"), (r"\bmax\(", "min("),
+    (r"\bmin\(", "max("), (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"), (r", reverse=True", ""),
+    (r"\.lower\(\)", ""), (r"= 0$", "= 1"), (r"\[::-1\]", "[1::-1]"), (r"sum\(", "len("),
+    (r"% 26", "% 25"), (r"\[1:\]", "[2:]"), (r"return (\w+)$", r"return \1 or 0"),
+)  # fmt: skip
 
 
 class _Bare(ast.NodeTransformer):
@@ -363,7 +348,7 @@ def source(does: Callable[..., Any], called: str) -> str:
     text = f"def {called}(): pass" if is_lambda else textwrap.dedent(inspect.getsource(does))
     function = ast.parse(text).body[0]
     if isinstance(function, ast.FunctionDef):
-        function.name, function.returns = called, None
+        function.name, function.returns, function.decorator_list = called, None, []
         if is_lambda:
             written = _lambdas(does.__module__)[does.__code__.co_firstlineno]
             function.args, function.body = written.args, [ast.Return(written.body)]
@@ -378,11 +363,6 @@ def _lambdas(module: str) -> dict[int, ast.Lambda]:
         if isinstance(node, ast.Lambda):
             found.setdefault(node.lineno, node)
     return found
-
-
-def name_in_program(does: Callable[..., Any]) -> str:
-    """Return the name of one of our functions in a program."""
-    return does.__name__.lstrip("_")
 
 
 def slipped(code: str, worker: Worker, paper: Scratch) -> str:
@@ -412,9 +392,7 @@ def whole_program(
     if starter:
         parts.append(_method(starter, chain))
     else:
-        parts += [
-            source(does, name_in_program(does)) for does in (chain.reads, chain.shows) if does
-        ]
+        parts += [source(one.does, one.called) for one in (chain.reads, chain.shows) if one]
         parts.append(_main(chain))
     modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
     return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
@@ -441,7 +419,7 @@ def _main(chain: OperationChain) -> str:
     reads, shows = chain.reads, chain.shows
     if reads is None or shows is None:
         return ""
-    return f"print({name_in_program(shows)}(solve(*{name_in_program(reads)}(sys.stdin.read()))))"
+    return f"print({shows.called}(solve(*{reads.called}(sys.stdin.read()))))"
 
 
 def _method(starter: Starter, chain: OperationChain) -> str:
