@@ -44,7 +44,8 @@ from harness.rewards.outcome import (
     Rollout,
     Status,
 )
-from harness.rewards.reward import AskedSplit, Reward, RewardSettings
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import TrlReward
 from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
@@ -475,7 +476,7 @@ class TrainingReward:
 def training_reward(
     config: RewardConfig,
     conducted: ConductedPool,
-    exams: Mapping[str, AskedSplit],
+    exams: Mapping[str, SuiteSplit],
     place: RewardPlace,
 ) -> TrainingReward:
     """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
@@ -500,7 +501,7 @@ def reward_values(config: RewardConfig) -> RewardRule:
 def plan_settings(
     config: RewardConfig,
     conducted: ConductedPool,
-    exams: Mapping[str, AskedSplit],
+    exams: Mapping[str, SuiteSplit],
     place: RewardPlace,
 ) -> PlanSettings:
     """Return how plans are carried out."""

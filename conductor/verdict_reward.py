@@ -20,8 +20,15 @@ from harness.errors import UserError
 from harness.learning.matrix import Matrix, MatrixQuestion
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.records import Grade, Question, Usage
-from harness.rewards.outcome import RewardCounter, RewardCounts, RewardItem, RewardOutcome, Status
-from harness.rewards.reward import PAPER, OutcomeValues
+from harness.rewards.outcome import (
+    PAPER,
+    OutcomeValues,
+    RewardCounter,
+    RewardCounts,
+    RewardItem,
+    RewardOutcome,
+    Status,
+)
 from harness.rewards.splits import SuiteSplit, question_digest
 from harness.suite import NONE_PUBLISHED, Card, Split
 from harness.workflow import Malformed

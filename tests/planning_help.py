@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import anyio
-from serving import Sitting, train
+from serving import train
 from toy import Toy
 
 from conductor.reward import PlanAnswerer
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.prices.cost import Price
-from harness.rewards.outcome import RewardItem, RewardOutcome
-from harness.rewards.reward import Reward, RewardSettings, Sampler
+from harness.rewards.outcome import RewardItem, RewardOutcome, Sampler
+from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.splits import SuiteSplit
 
 BOOK = Book("test", "2026-01-01", "a test", {"scripted/echo": Price(Decimal(1), Decimal(1))}, "0")
 USUAL = RewardSettings()
@@ -31,7 +32,7 @@ SOLVE = plan((0, "Solve it.", []))
 
 def rewarded(
     answer: Sampler,
-    exams: Mapping[str, Sitting],
+    exams: Mapping[str, SuiteSplit],
     items: Sequence[RewardItem],
     settings: RewardSettings = USUAL,
 ) -> list[RewardOutcome]:

@@ -7,38 +7,30 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
 
-from harness.records import Question
 from harness.rewards.launch import Access, bound_socket, listen, uvicorn_config, with_access
-from harness.rewards.reward import Reward, RewardSettings, Sampler, as_reply
+from harness.rewards.outcome import Sampler, as_reply
+from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import RewardService, reward_app
+from harness.rewards.splits import SuiteSplit
 from harness.suite import Suite
 
 PLAINLY = RewardSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class Sitting:
-    """An exam as a reward needs it."""
-
-    suite: Suite[Any]
-    questions: Mapping[str, Question]
-
-
-def train(*suites: Suite[Any], first: int = 20) -> dict[str, Sitting]:
+def train(*suites: Suite[Any], first: int = 20) -> dict[str, SuiteSplit]:
     """Return the first train questions of some suites."""
     return {
-        suite.name: Sitting(suite, {one.id: one for one in suite.load("train")[:first]})
+        suite.name: SuiteSplit(suite, {one.id: one for one in suite.load("train")[:first]})
         for suite in suites
     }
 
 
 def service_of(
-    exams: Mapping[str, Sitting],
+    exams: Mapping[str, SuiteSplit],
     settings: RewardSettings = PLAINLY,
     *,
     answer: Sampler = as_reply,

@@ -18,8 +18,8 @@ from scripted import Heard, script
 from conductor.reward import plan_answerer
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status
-from harness.rewards.reward import Reward, RewardSettings, as_reply
+from harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status, as_reply
+from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import attacks, refuse_gullible
 from harness.suite import Suite
 from sandbox import Box

@@ -120,7 +120,7 @@ def test_every_operation_has_a_name_a_source_and_a_known_kind() -> None:
     kinds = {"int", "ints", "text", "words", "bool", "matrix", "pairs"}
     for family in FAMILIES:
         assert {*family.takes, family.gives} <= kinds, family.name
-        compile(source(family.does), family.name, "exec")
+        compile(source(family.does, family.called), family.name, "exec")
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
 
 

@@ -17,11 +17,10 @@ from rewarded import Graded, exam_of, exams, same
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.client import BadBody
+from harness.rewards.client import BadBody, NoValue
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.trainers import (
-    NoValue,
     TrlReward,
     completion_text,
     compute_score,

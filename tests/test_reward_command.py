@@ -24,7 +24,7 @@ from harness.cli import main
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rewards.launch import RewardHooks, ServeRequest, bound_socket, listen, serve_rewards
-from harness.rewards.reward import as_reply
+from harness.rewards.outcome import as_reply
 from harness.rewards.server import user_prompt
 from suites import SUITES
 

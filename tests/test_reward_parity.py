@@ -28,17 +28,11 @@ from serving import post
 
 from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from harness.records import PODIUM, Grade, Question
-from harness.rewards.client import RewardClient
+from harness.rewards.client import NoValue, RewardClient
 from harness.rewards.outcome import RewardItem, RewardScorer
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import attacks
-from harness.rewards.trainers import (
-    NoValue,
-    TrlReward,
-    openrlhf_reward,
-    verifiers_reward,
-    verl_reward,
-)
+from harness.rewards.trainers import TrlReward, openrlhf_reward, verifiers_reward, verl_reward
 from harness.suite import Suite, Varied, at_epoch
 from sandbox import IMAGE, Box
 from suites import SUITES

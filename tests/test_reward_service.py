@@ -11,8 +11,8 @@ from toy import Toy
 
 from harness.records import Grade, Question
 from harness.rewards.client import BadBody, completion_of, item_of
-from harness.rewards.outcome import Status
-from harness.rewards.reward import PAPER, RewardSettings
+from harness.rewards.outcome import PAPER, Status
+from harness.rewards.reward import RewardSettings
 from harness.rewards.server import MOST_BYTES
 from suites import SUITES
 

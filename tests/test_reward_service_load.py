@@ -9,13 +9,14 @@ from typing import Any
 
 import anyio
 from gold import gold_reply
-from serving import Sitting, listening, post, service_of, train
+from serving import listening, post, service_of, train
 from toy import Toy
 
 from harness.records import Grade, Question
 from harness.rewards.client import RewardClient
 from harness.rewards.outcome import RewardItem
 from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.splits import SuiteSplit
 from sandbox import Box
 from suites import SUITES
 
@@ -87,7 +88,7 @@ def test_a_program_that_outlasts_the_deadline_is_ended_and_has_no_value(
     assert time.monotonic() - began < 45
 
 
-def items_of(exams: dict[str, Sitting]) -> list[RewardItem]:
+def items_of(exams: dict[str, SuiteSplit]) -> list[RewardItem]:
     said: list[RewardItem] = []
     for name, exam in exams.items():
         for question in exam.questions.values():

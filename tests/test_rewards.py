@@ -13,8 +13,8 @@ from rewarded import Graded, Ran, exam_of, exams, items, score, values
 
 from harness.errors import SpendLimit, TooManyMasked, UserError, WorkerError
 from harness.records import Grade, Question, Usage
-from harness.rewards.outcome import RewardItem, Status
-from harness.rewards.reward import PAPER, Reward, RewardSettings, Rollout
+from harness.rewards.outcome import PAPER, RewardItem, Rollout, Status
+from harness.rewards.reward import Reward, RewardSettings
 from sandbox import SandboxError
 from suites.livecodebench import LIVECODEBENCH
 

@@ -16,8 +16,7 @@ from harness.learning.matrix import (
     MatrixSource,
     assemble_matrix,
 )
-from harness.rewards.outcome import RewardItem, RewardOutcome, Status
-from harness.rewards.reward import PLAIN
+from harness.rewards.outcome import PLAIN, RewardItem, RewardOutcome, Status
 
 SUITE = "verdicts:toy"
 SECRET = "What is the airspeed of a swallow?"

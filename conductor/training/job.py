@@ -31,8 +31,8 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.rewards.outcome import RewardCounter, RewardItem
-from harness.rewards.reward import OutcomeValues, Reward, RewardSettings
+from harness.rewards.outcome import OutcomeValues, RewardCounter, RewardItem
+from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import (
     BareText,
     SuiteSplit,

@@ -20,8 +20,16 @@ from conductor.training.config import TrainingConfig
 from conductor.training.grpo_options import from_all_processes, plans_at_once, worker_limits
 from conductor.training.job import TrainingJob, verdict_rewards
 from conductor.training.run_folder import process_rank, world_size
-from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardScorer, Status
-from harness.rewards.reward import PAPER, PLAIN, OutcomeValues
+from harness.rewards.outcome import (
+    PAPER,
+    PLAIN,
+    VALUED,
+    OutcomeValues,
+    RewardItem,
+    RewardOutcome,
+    RewardScorer,
+    Status,
+)
 from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import once_in_its_step
 from harness.workflow import Workflow

@@ -2,18 +2,11 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from harness.rehearsal.workers import Number, OutOfReach, Scratch
-
-# § What a worker has understood of a calculation: a tree of named operations, and its infix
-# § parser.
-# §
-# § Never `eval`: a small recursive-descent parser over atoms `#0`, `#1`, ... (numbers and
-# § parts that
-# § were understood earlier) and the operators + - * / ^ ! and parentheses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +18,21 @@ class Node:
     value: Fraction = Fraction(0)
     names: tuple[str, ...] = ()
     """Of a search: what is wanted, how divisors join, then one name per condition."""
+
+    def __add__(self, other: "Node | int") -> "Node":
+        return Node("sum", (self, _lifted(other)))
+
+    def __sub__(self, other: "Node | int") -> "Node":
+        return Node("difference", (self, _lifted(other)))
+
+    def __mul__(self, other: "Node | int") -> "Node":
+        return Node("product", (self, _lifted(other)))
+
+    def __truediv__(self, other: "Node | int") -> "Node":
+        return Node("quotient", (self, _lifted(other)))
+
+    def __pow__(self, other: "Node | int") -> "Node":
+        return Node("power", (self, _lifted(other)))
 
     def size(self) -> int:
         """Return the number of operations in the tree: how much of the question it explains."""
@@ -44,6 +52,10 @@ class Node:
 def number(value: int | Fraction | str) -> Node:
     """Return a leaf."""
     return Node("number", value=Fraction(value))
+
+
+def _lifted(value: Node | int) -> Node:
+    return number(value) if isinstance(value, int) else value
 
 
 _INFIX = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "^": "power"}
@@ -126,10 +138,6 @@ class _Parser:
         return tree
 
 
-# § Whole-number methods that workers know, each working on scratch paper: plain, exact,
-# § bounded.
-
-
 def factorise(n: int, paper: Scratch) -> dict[int, int]:
     """Return the prime factors of n with exponents, by trial division."""
     if n < 1:
@@ -202,8 +210,11 @@ def power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> i
     """Return base^exponent mod modulus by repeated squaring, each square a chance to slip."""
     if exponent < 0 or modulus < 1 or exponent.bit_length() > 4000:
         raise OutOfReach("that power has no remainder I can find")
-    if paper.floats:
-        return _hasty_remainder(base, exponent, modulus)
+    if paper.floats:  # the power first: right only while it fits in 53 bits
+        try:
+            return int(float(base) ** exponent % modulus)
+        except OverflowError as error:
+            raise OutOfReach("the power is too large for my calculator") from error
     result, square = 1 % modulus, base % modulus
     for bit in reversed(bin(exponent)[2:]):
         if bit == "1":
@@ -212,14 +223,6 @@ def power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> i
         paper.slips(0)
     paper.note(f"Squaring step by step, {base}^{exponent} leaves {result} modulo {modulus}.")
     return result % modulus
-
-
-def _hasty_remainder(base: int, exponent: int, modulus: int) -> int:
-    """Compute the power in floating point first: right only while it fits in 53 bits."""
-    try:
-        return int(float(base) ** exponent % modulus)
-    except OverflowError as error:
-        raise OutOfReach("the power is too large for my calculator") from error
 
 
 def congruences(pairs: Sequence[tuple[int, int]], paper: Scratch) -> int:
@@ -268,9 +271,6 @@ def first_primes(many: int, paper: Scratch) -> list[int]:
     return [*found[:-1], int(paper.hold(found[-1], many / 4))]
 
 
-# § Work a tree of operations out on scratch paper, exactly, with every step a chance to slip.
-
-
 MAX_BITS = 13_000
 """Longest power written out in full; larger ones are only ever reduced modulo something."""
 
@@ -301,22 +301,6 @@ def evaluate(node: Node, paper: Scratch) -> Number:
     return result
 
 
-def _search(node: Node, paper: Scratch) -> int:
-    low, high, *conditions = node.parts
-    named = zip(node.names[2:], conditions, strict=True)
-    search = Search(
-        wanted=node.names[0],
-        joined=node.names[1],
-        low=whole(evaluate(low, paper)),
-        high=None if high.operation == "open" else whole(evaluate(high, paper)),
-        conditions=tuple(
-            (name, tuple(whole(evaluate(part, paper)) for part in values.parts))
-            for name, values in named
-        ),
-    )
-    return run_search(search, paper)
-
-
 def remainder(node: Node, modulus: int, paper: Scratch) -> int:
     """Return a tree's value modulo m without ever writing out a large power."""
     if node.operation == "power":
@@ -341,9 +325,7 @@ def whole(value: Number) -> int:
 
 
 def _short(value: Number) -> str:
-    if value.numerator.bit_length() > 200:
-        return "a very long number"
-    return str(value)
+    return "a very long number" if value.numerator.bit_length() > 200 else str(value)
 
 
 def _digits(value: Number) -> int:
@@ -444,14 +426,8 @@ def _geometric_series(values: list[Number], paper: Scratch) -> Number:
     return paper.hold(total, 2 + terms / 2)
 
 
-def _whole_numbers(
-    method: Callable[[list[int], Scratch], int],
-) -> Callable[[list[Number], Scratch], Number]:
+def _whole_numbers(method: Callable[[list[int], Scratch], int]) -> "Method":
     return lambda values, paper: method([whole(value) for value in values], paper)
-
-
-def _congruences(values: list[int], paper: Scratch) -> int:
-    return congruences(list(zip(values[::2], values[1::2], strict=True)), paper)
 
 
 def _odd_divisors(values: list[int], paper: Scratch) -> int:
@@ -459,6 +435,11 @@ def _odd_divisors(values: list[int], paper: Scratch) -> int:
     while n and n % 2 == 0:
         n //= 2
     return divisor_count(n, paper)
+
+
+def _digit_product(values: list[int], paper: Scratch) -> int:
+    digits = in_base(abs(values[0]), 10)
+    return int(paper.hold(math.prod(digits), len(digits)))
 
 
 def _zeros(values: list[int], paper: Scratch) -> int:
@@ -469,12 +450,8 @@ def _zeros(values: list[int], paper: Scratch) -> int:
     return int(paper.hold(fives, 3))
 
 
-def _digit_product(n: int, paper: Scratch) -> int:
-    digits = in_base(abs(n), 10)
-    return int(paper.hold(math.prod(digits), len(digits)))
-
-
-METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
+Method = Callable[[list[Number], Scratch], Number]
+METHODS: dict[str, Method] = {
     "sum": _sum,
     "difference": _difference,
     "product": _product,
@@ -502,18 +479,17 @@ METHODS: dict[str, Callable[[list[Number], Scratch], Number]] = {
     "smallest prime factor": _whole_numbers(lambda v, paper: min(factorise(v[0], paper))),
     "odd divisor count": _whole_numbers(_odd_divisors),
     "factorial zeros": _whole_numbers(_zeros),
-    "digit product": _whole_numbers(lambda v, paper: _digit_product(v[0], paper)),
+    "digit product": _whole_numbers(_digit_product),
     "reversal": lambda v, paper: paper.hold(int(str(abs(whole(v[0])))[::-1]), 1),
     "maximum": lambda v, paper: paper.hold(max(v), 1),
     "minimum": lambda v, paper: paper.hold(min(v), 1),
     "nth prime": _whole_numbers(lambda v, paper: first_primes(v[0], paper)[-1]),
     "prime series": _whole_numbers(lambda v, paper: sum(first_primes(v[0], paper))),
     "totient": _whole_numbers(lambda v, paper: totient(v[0], paper)),
-    "congruences": _whole_numbers(_congruences),
+    "congruences": _whole_numbers(
+        lambda v, paper: congruences(list(zip(v[::2], v[1::2], strict=True)), paper)
+    ),
 }
-
-
-# § Look at whole numbers one by one: run a search, and the tests it can put to a number.
 
 
 Test = Callable[[int], bool]
@@ -521,25 +497,29 @@ Condition = tuple[str, Sequence[int]]
 OPEN_END = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A search over a range of whole numbers, all of them known by now."""
+def _search(node: Node, paper: Scratch) -> int:
+    """Look at whole numbers one by one; raise `OutOfReach` when there are too many to look at."""
+    (wanted, joined, *names), (first, last, *values) = node.names, node.parts
+    low = whole(evaluate(first, paper))
+    high = None if last.operation == "open" else whole(evaluate(last, paper))
+    conditions = [
+        (name, tuple(whole(evaluate(part, paper)) for part in one.parts))
+        for name, one in zip(names, values, strict=True)
+    ]
+    paper.learnt("search")
+    for name in names:
+        paper.learnt(name)
+    sieved = "remainder" in names and set(names) <= {"remainder", "divisible"}
+    if high is None and wanted == "least" and sieved:
+        pairs = [(given[0], given[1]) for name, given in conditions if name == "remainder"]
+        pairs += [(0, m) for name, given in conditions if name == "divisible" for m in given]
+        if all(modulus > 0 for _, modulus in pairs) and low <= 1:
+            return congruences(pairs, paper) or math.prod(modulus for _, modulus in pairs)
+    ends = (low, OPEN_END if high is None else high)
+    return _scan(wanted, ends, conditions, [_test(*one, joined) for one in conditions], paper)
 
-    wanted: str
-    """`count`, `sum`, `least`, `greatest`."""
-    joined: str
-    """How several divisors combine: `all`, `any`, `none`, `one`, `first only`."""
-    low: int
-    high: int | None
-    conditions: tuple[Condition, ...]
 
-
-def tests(conditions: Sequence[Condition], joined: str, paper: Scratch) -> list[Test]:
-    """Return one test per condition."""
-    return [_test(name, values, joined, paper) for name, values in conditions]
-
-
-def _test(name: str, values: Sequence[int], joined: str, paper: Scratch) -> Test:
+def _test(name: str, values: Sequence[int], joined: str) -> Test:
     if name == "divisible":
         if not values or min(values) < 1:
             raise OutOfReach("nothing is divisible by that")
@@ -595,61 +575,28 @@ _PLAIN: dict[str, Test] = {
 }
 
 
-def matches(numbers: Sequence[int], wanted: Sequence[Test]) -> Iterator[int]:
-    """Yield the numbers that pass every test."""
-    return (n for n in numbers if all(test(n) for test in wanted))
-
-
-def run_search(search: Search, paper: Scratch) -> int:
-    """Look at the numbers one by one; raise `OutOfReach` when there are too many to look at."""
-    paper.learnt("search")
-    for name, _ in search.conditions:
-        paper.learnt(name)
-    if search.high is None and search.wanted == "least" and _only_remainders(search.conditions):
-        pairs = [
-            (values[0], values[1]) for name, values in search.conditions if name == "remainder"
-        ]
-        pairs += [
-            (0, m) for name, values in search.conditions if name == "divisible" for m in values
-        ]
-        if all(modulus > 0 for _, modulus in pairs) and search.low <= 1:
-            return congruences(pairs, paper) or _product_of_moduli(pairs)
-    return _scan(search, paper)
-
-
-def _only_remainders(conditions: Sequence[Condition]) -> bool:
-    names = [name for name, _ in conditions]
-    return "remainder" in names and all(name in ("remainder", "divisible") for name in names)
-
-
-def _product_of_moduli(pairs: Sequence[tuple[int, int]]) -> int:
-    product = 1
-    for _, modulus in pairs:
-        product *= modulus
-    return product
-
-
-def _scan(search: Search, paper: Scratch) -> int:
-    low, conditions = search.low, search.conditions
-    high = OPEN_END if search.high is None else search.high
-    wanted = tests(conditions, search.joined, paper)
-    if search.wanted == "least":
-        found = next(matches(range(low, min(high, low + paper.reach) + 1), wanted), None)
-        return _landed(found, conditions, paper)
+def _scan(
+    wanted: str,
+    ends: tuple[int, int],
+    conditions: Sequence[Condition],
+    tests: Sequence[Test],
+    paper: Scratch,
+) -> int:
+    low, high = ends
+    if wanted in ("least", "greatest"):
+        numbers = range(low, min(high, low + paper.reach) + 1)
+        if wanted == "greatest":
+            paper.search(high - low + 1)
+            numbers = range(high, low - 1, -1)
+        found = next((n for n in numbers if all(test(n) for test in tests)), None)
+        if found is None:
+            raise OutOfReach("I looked as far as I could and found none")
+        paper.note(f"{found} is the one that meets every condition.")
+        return int(paper.hold(found, 3 + 2 * len(conditions)))
     paper.search(high - low + 1)
-    if search.wanted == "greatest":
-        found = next(matches(range(high, low - 1, -1), wanted), None)
-        return _landed(found, conditions, paper)
-    hits = list(matches(range(low, high + 1), wanted))
+    hits = [n for n in range(low, high + 1) if all(test(n) for test in tests)]
     paper.note(f"Going through {low} to {high}: {', '.join(map(str, hits[:6]))}, and so on.")
-    result = len(hits) if search.wanted == "count" else sum(hits)
+    result = len(hits) if wanted == "count" else sum(hits)
     slow = any(name not in ("divisible", "even", "odd", "square") for name, _ in conditions)
-    cost = (len(hits) / 4 if slow else 3) + (len(hits) / 8 if search.wanted == "sum" else 0)
+    cost = (len(hits) / 4 if slow else 3) + (len(hits) / 8 if wanted == "sum" else 0)
     return int(paper.hold(result, cost + 2 * len(conditions)))
-
-
-def _landed(found: int | None, conditions: Sequence[object], paper: Scratch) -> int:
-    if found is None:
-        raise OutOfReach("I looked as far as I could and found none")
-    paper.note(f"{found} is the one that meets every condition.")
-    return int(paper.hold(found, 3 + 2 * len(conditions)))

@@ -1,20 +1,14 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """What a worker sees: a chat taken apart, its words made plain, its tokens counted."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from inspect_ai.model import ChatMessage
-
-# § What a worker sees, taken apart: the question, its own subtask, and what others said
-# § before.
-# §
-# § The shapes are those of harness/execute.py: earlier steps as past turns, or numbered
-# § replies in the
-# § system message (Mixture-of-Agents). Anything else is read as one plain question.
-
 
 AnswerKind = Literal["number", "choice", "program", "plan"]
 _OPTION = re.compile(r"^\s*\(?([A-J])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
@@ -119,70 +113,18 @@ def final_answer(reply: str, asked: AnswerKind) -> str | None:
     return str(boxed[-1]).strip() if boxed and re.fullmatch(r"-?\d+", boxed[-1].strip()) else None
 
 
-# § Turn a question as people write it into plain lower-case text with digits and plain
-# § operators.
-# §
-# § LaTeX, superscripts, number words and answer-format instructions are what stands between a
-# § question
-# § and a program; nothing here knows what a question asks.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
-UNITS = {
-    word: value
-    for value, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ]
-    )
-}
-TENS = {
-    word: 10 * value
-    for value, word in enumerate(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2
-    )
-}
-ORDINALS = {
-    word: value
-    for value, word in enumerate(
-        [
-            "first",
-            "second",
-            "third",
-            "fourth",
-            "fifth",
-            "sixth",
-            "seventh",
-            "eighth",
-            "ninth",
-            "tenth",
-            "eleventh",
-            "twelfth",
-        ],
-        start=1,
-    )
-}
+_UNIT_WORDS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TEN_WORDS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_ORDINAL_WORDS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth",
+)  # fmt: skip
+UNITS = {word: value for value, word in enumerate(_UNIT_WORDS)}
+TENS = {word: 10 * value for value, word in enumerate(_TEN_WORDS, start=2)}
+ORDINALS = {word: value for value, word in enumerate(_ORDINAL_WORDS, start=1)}
 _WORD = "|".join([*UNITS, *TENS])
 _NUMBER_WORDS = re.compile(
     rf"\b(?:a hundred|a thousand|(?:{_WORD}|hundred|thousand)(?![a-z]))"
@@ -270,7 +212,7 @@ def _as_digits(words: str) -> str:
 def plain_words(text: str) -> str:
     r"""Return lower-case text with digits for number words and + - * / ^ for operators.
 
-    >>> plain(r"Find $7^{13} \times 2$, then add Twelve.")
+    >>> plain_words(r"Find $7^{13} \times 2$, then add Twelve.")
     'find 7^(13) * 2 , then add 12.'
     """
     text = re.sub(r"([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda run: "^" + run[0].translate(_SUPERSCRIPTS), text)
@@ -290,22 +232,6 @@ def without_format(text: str) -> str:
     """Return the text without the sentences that only say how to write the answer."""
     kept = [part for part in re.split(r"(?<=[.!?:])\s+|\n+", text) if not _FORMAT.search(part)]
     return "\n".join(kept)
-
-
-def sentences(text: str) -> list[str]:
-    """Split a text into sentences, keeping decimals and ellipses whole."""
-    return [part.strip() for part in re.split(r"(?<=[a-z0-9)][.!?;])\s+|\n+", text) if part.strip()]
-
-
-# § Everyday words for questions about numbers, put into the words that `phrases` understands.
-# §
-# § A thesaurus applied in order to a plain text (see reading.plain), then three kinds of
-# § small tale
-# § that have to be turned round: a number thought of, groups that overlap, goods packed in
-# § equal parts.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _N = r"(\d+)"
@@ -393,11 +319,7 @@ def usual_words(text: str) -> str:
     """
     for pattern, words in _THESAURUS:
         text = pattern.sub(words, text)
-    for turn in TALES:
-        told = turn(text)
-        if told is not None:
-            return told
-    return text
+    return _parted(text) or _thought_of(text) or _overlapping(text) or text
 
 
 def _parted(text: str) -> str | None:
@@ -453,38 +375,22 @@ def _overlapping(text: str) -> str | None:
     return None
 
 
-TALES: tuple[Callable[[str], str | None], ...] = (_parted, _thought_of, _overlapping)
-
-
-# § A deterministic tokenizer for rehearsal workers: words in pieces, numbers by threes, marks
-# § alone.
-# §
-# § It is nobody's real tokenizer; it exists so that usage is counted offline and the same
-# § everywhere.
-
-
+# A deterministic tokenizer, nobody's real one: usage is counted offline and the same everywhere.
 _PIECES = re.compile(r"[^\W\d_]{1,6}|\d{1,3}|\n+|[^\w\s]|_")
-
-
-def pieces(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a text as matches, so that a reply can be cut after the n-th."""
-    return _PIECES.finditer(text)
 
 
 def count_tokens(text: str) -> int:
     """Return the number of tokens.
 
-    >>> count("The answer is 1234.")
+    >>> count_tokens("The answer is 1234.")
     6
     """
-    return sum(1 for _ in pieces(text))
+    return sum(1 for _ in _PIECES.finditer(text))
 
 
 def cut_tokens(text: str, limit: int) -> str:
     """Return the text up to and including its `limit`-th token."""
     if limit <= 0:
         return ""
-    for number, piece in enumerate(pieces(text), start=1):
-        if number == limit:
-            return text[: piece.end()]
-    return text
+    kept = list(islice(_PIECES.finditer(text), limit))
+    return text if len(kept) < limit else text[: kept[-1].end()]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one formula to a line: wrapped, nobody can compare them
 """Answers by calculation, and to four-way choices by fact, formula or calculation."""
 
 import re
@@ -27,8 +28,6 @@ from harness.rehearsal.phrases import atomised
 from harness.rehearsal.understanding import read_calculation
 from harness.rehearsal.workers import Facts, OutOfReach, Scratch, Worker
 
-# § Answer a question about numbers: place known facts, understand the words, work it out.
-
 
 @dataclass(frozen=True, slots=True)
 class WorkedAnswer:
@@ -39,13 +38,9 @@ class WorkedAnswer:
     """Why there is no answer, in the worker's words."""
 
 
-def known_names(worker: Worker) -> Knows:
-    """Return which names a worker knows facts about."""
-    return _knowing(worker.facts)
-
-
 @cache
-def _knowing(facts: Facts) -> Knows:
+def known_names(facts: Facts) -> Knows:
+    """Return of which names a worker that has learnt such facts knows something."""
     if facts == "all":
         return lambda name: True
     common = COMMON if facts == "common" else frozenset[str]()
@@ -57,64 +52,34 @@ def with_facts(worker: Worker, chat: Chat, text: str) -> str:
     text = place_statements(text, chat.earlier)
     if worker.facts == "none":
         return text
-    return place_statements(text, ["\n".join(statements(text, known_names(worker)))])
+    return place_statements(text, ["\n".join(statements(text, known_names(worker.facts)))])
 
 
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
     """Work the question (or a subtask that is a calculation of its own) out on paper."""
-    problem = None
     opened = open_lookup(with_facts(worker, chat, chat.question))
-    if opened is not None:
-        part = _first_part(worker, opened, paper)
-        if part is not None:
-            return part
-    for text in (chat.subtask, chat.question):
-        problem = read_problem(worker, with_facts(worker, chat, text)) if text else None
-        if problem is not None:
-            break
-    if problem is None:
-        return WorkedAnswer(None, "I do not see a calculation that I know how to do here")
+    part = read_calculation(opened[1], worker.stories) if opened else None
+    texts = [text for text in (chat.subtask, chat.question) if text]
+    problems = (read_calculation(with_facts(worker, chat, one), worker.stories) for one in texts)
     try:
-        value = evaluate(problem, paper)
+        if opened and part:  # what has to be looked up, for whoever knows facts
+            return WorkedAnswer(None, f"the value of {opened[0]} is {evaluate(part, paper)}")
+        problem = next((problem for problem in problems if problem), None)
+        if problem is None:
+            return WorkedAnswer(None, "I do not see a calculation that I know how to do here")
+        return WorkedAnswer(str(evaluate(problem, paper)))
     except OutOfReach as limit:
         return WorkedAnswer(None, str(limit))
-    return WorkedAnswer(str(value))
-
-
-def _first_part(worker: Worker, opened: tuple[str, str], paper: Scratch) -> WorkedAnswer | None:
-    """Work out the number of what has to be looked up, and state it for whoever knows facts."""
-    problem = read_problem(worker, opened[1])
-    if problem is None:
-        return None
-    try:
-        return WorkedAnswer(None, f"the value of {opened[0]} is {evaluate(problem, paper)}")
-    except OutOfReach as limit:
-        return WorkedAnswer(None, str(limit))
-
-
-def read_problem(worker: Worker, text: str) -> Node | None:
-    """Return the calculation in a text, None when there is none this worker can see."""
-    return _read(text, worker.stories)
-
-
-@lru_cache(maxsize=4096)
-def _read(text: str, stories: bool) -> Node | None:
-    """Read a text once: a calculation is immutable, and workers read the same question again."""
-    return read_calculation(text, stories)
 
 
 def most_common(values: Sequence[str | None]) -> str | None:
     """Return the value that occurs most often, the earliest among equals.
 
-    >>> agreed(["41", None, "42", "42"])
+    >>> most_common(["41", None, "42", "42"])
     '42'
     """
     said = [value for value in values if value is not None]
     return max(said, key=said.count) if said else None
-
-
-# § Answer a four-way choice: look facts up, or compute a value, and find the option that
-# § fits.
 
 
 _EXPRESSION = re.compile(
@@ -184,7 +149,7 @@ def _by_formula(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | 
 
 
 def _by_calculation(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
-    problem = read_problem(worker, with_facts(worker, chat, stem))
+    problem = read_calculation(with_facts(worker, chat, stem), worker.stories)
     return None if problem is None else nearest(evaluate(problem, paper), chat.options)
 
 
@@ -236,7 +201,7 @@ def nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) ->
 def _by_fact(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
     if worker.facts == "none":
         return None
-    knows = known_names(worker)
+    knows = known_names(worker.facts)
     for way in (_fact_of_name, _name_of_fact, _extreme, _unit, _constant):
         letter = way(stem, chat.options)
         name = re.search(name_pattern(), stem.lower())
@@ -359,13 +324,6 @@ def _constant(stem: str, options: Options) -> str | None:
     return None
 
 
-# § Formulas of school physics and chemistry: from a question's quantities to an expression.
-# §
-# § Knowing the formula and working it out are two skills: `scholar` writes the expression
-# § down and
-# § leaves it, a computing worker that reads it can finish.
-
-
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:\s*(?:\*|x)\s*10\s*\^?\s*\(?\s*-?\d+\)?)?)"
 UNITS = {
     "voltage": r"v|volts?",
@@ -387,75 +345,39 @@ UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """What is asked, what it needs, and the expression, in order of what it needs."""
-
-    name: str
-    asked: str
-    needs: tuple[str, ...]
-    expression: str
-
-
-FORMULAS: tuple[Formula, ...] = (
-    Formula(
-        "pH of a strong base",
-        r"\bph\b[^?]*(?:naoh|koh|lioh|hydroxide)|(?:naoh|koh|lioh|hydroxide)[^?]*\bph\b",
-        ("concentration",),
-        "14 + log({0})",
-    ),
-    Formula("pH of a strong acid", r"\bph\b", ("concentration",), "0 - log({0})"),
-    Formula("kinetic energy", r"kinetic energy", ("mass", "speed"), "{0} * {1}^2 / 2"),
-    Formula("momentum", r"momentum", ("mass", "speed"), "{0} * {1}"),
-    Formula("potential energy", r"potential energy", ("mass", "length"), "{0} * 9.8 * {1}"),
-    Formula(
-        "Ohm's law for the current",
-        r"current|how many amp|ampere",
-        ("voltage", "resistance"),
-        "{0} / {1}",
-    ),
-    Formula(
-        "Ohm's law for the voltage",
-        r"voltage|potential difference|volt",
-        ("current", "resistance"),
-        "{0} * {1}",
-    ),
-    Formula("Ohm's law for the resistance", r"resistance|ohm", ("voltage", "current"), "{0} / {1}"),
-    Formula("electric power", r"power|watt", ("voltage", "current"), "{0} * {1}"),
-    Formula("density", r"density", ("mass", "volume"), "{0} / {1}"),
-    Formula("wave speed", r"speed|velocity|how fast", ("frequency", "length"), "{0} * {1}"),
-    Formula("frequency of a wave", r"frequency", ("speed", "length"), "{0} / {1}"),
-    Formula("wavelength", r"wavelength", ("speed", "frequency"), "{0} / {1}"),
-    Formula("frequency from the period", r"frequency", ("time",), "1 / {0}"),
-    Formula("Newton's second law", r"force", ("mass", "acceleration"), "{0} * {1}"),
-    Formula("acceleration", r"acceleration", ("force", "mass"), "{0} / {1}"),
-    Formula("acceleration from speeds", r"acceleration", ("speed", "time"), "{0} / {1}"),
-    Formula("weight", r"weight|weigh", ("mass",), "{0} * 9.8"),
-    Formula("work", r"work", ("force", "length"), "{0} * {1}"),
-    Formula("pressure", r"pressure", ("force", "area"), "{0} / {1}"),
-    Formula("energy used", r"energy", ("power", "time"), "{0} * {1}"),
-    Formula("speed", r"speed|velocity", ("length", "time"), "{0} / {1}"),
-    Formula("distance", r"distance|how far", ("speed", "time"), "{0} * {1}"),
-)
+# Name, what is asked, what it needs, and the expression, in order of what it needs.
+FORMULAS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    ("pH of a strong base", r"\bph\b[^?]*(?:naoh|koh|lioh|hydroxide)|(?:naoh|koh|lioh|hydroxide)[^?]*\bph\b", ("concentration",), "14 + log({0})"),
+    ("pH of a strong acid", r"\bph\b", ("concentration",), "0 - log({0})"),
+    ("kinetic energy", r"kinetic energy", ("mass", "speed"), "{0} * {1}^2 / 2"),
+    ("momentum", r"momentum", ("mass", "speed"), "{0} * {1}"),
+    ("potential energy", r"potential energy", ("mass", "length"), "{0} * 9.8 * {1}"),
+    ("Ohm's law for the current", r"current|how many amp|ampere", ("voltage", "resistance"), "{0} / {1}"),
+    ("Ohm's law for the voltage", r"voltage|potential difference|volt", ("current", "resistance"), "{0} * {1}"),
+    ("Ohm's law for the resistance", r"resistance|ohm", ("voltage", "current"), "{0} / {1}"),
+    ("electric power", r"power|watt", ("voltage", "current"), "{0} * {1}"),
+    ("density", r"density", ("mass", "volume"), "{0} / {1}"),
+    ("wave speed", r"speed|velocity|how fast", ("frequency", "length"), "{0} * {1}"),
+    ("frequency of a wave", r"frequency", ("speed", "length"), "{0} / {1}"),
+    ("wavelength", r"wavelength", ("speed", "frequency"), "{0} / {1}"),
+    ("frequency from the period", r"frequency", ("time",), "1 / {0}"),
+    ("Newton's second law", r"force", ("mass", "acceleration"), "{0} * {1}"),
+    ("acceleration", r"acceleration", ("force", "mass"), "{0} / {1}"),
+    ("acceleration from speeds", r"acceleration", ("speed", "time"), "{0} / {1}"),
+    ("weight", r"weight|weigh", ("mass",), "{0} * 9.8"),
+    ("work", r"work", ("force", "length"), "{0} * {1}"),
+    ("pressure", r"pressure", ("force", "area"), "{0} / {1}"),
+    ("energy used", r"energy", ("power", "time"), "{0} * {1}"),
+    ("speed", r"speed|velocity", ("length", "time"), "{0} / {1}"),
+    ("distance", r"distance|how far", ("speed", "time"), "{0} * {1}"),
+)  # fmt: skip
 _COMPOUNDS = {
-    "water": "H2O",
-    "carbon dioxide": "CO2",
-    "methane": "CH4",
-    "ammonia": "NH3",
-    "sodium chloride": "NaCl",
-    "table salt": "NaCl",
-    "glucose": "C6H12O6",
-    "ethanol": "C2H6O",
-    "calcium carbonate": "CaCO3",
-    "sulfuric acid": "H2SO4",
-    "hydrochloric acid": "HCl",
-    "sodium hydroxide": "NaOH",
-    "carbon monoxide": "CO",
-    "hydrogen peroxide": "H2O2",
-    "nitric acid": "HNO3",
-    "sulfur dioxide": "SO2",
-    "ozone": "O3",
-}
+    "water": "H2O", "carbon dioxide": "CO2", "methane": "CH4", "ammonia": "NH3",
+    "sodium chloride": "NaCl", "table salt": "NaCl", "glucose": "C6H12O6", "ethanol": "C2H6O",
+    "calcium carbonate": "CaCO3", "sulfuric acid": "H2SO4", "hydrochloric acid": "HCl",
+    "sodium hydroxide": "NaOH", "carbon monoxide": "CO", "hydrogen peroxide": "H2O2",
+    "nitric acid": "HNO3", "sulfur dioxide": "SO2", "ozone": "O3",
+}  # fmt: skip
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _COMPOUND = re.compile(
     r"\b((?:[A-Z][a-z]?_?\{?\d*\}?|\((?:[A-Z][a-z]?\d*)+\)_?\{?\d*\}?)+)(?![a-z])"
@@ -466,18 +388,17 @@ _COMPOUND = re.compile(
 def find_expression(text: str) -> tuple[str, str] | None:
     """Return (formula's name, expression in numbers) for a question, None when none applies."""
     low = plain_words(text.translate(_SUBSCRIPTS))
-    for finder in (_half_life, _molar_mass):
-        found = finder(text.translate(_SUBSCRIPTS), low)
-        if found:
-            return found
+    found = _half_life(low) or _molar_mass(text.translate(_SUBSCRIPTS), low)
+    if found:
+        return found
     asked = " ".join(part for part in re.split(r"(?<=[.?!])\s", low) if "?" in part) or low
     for where in (asked, low):
-        for formula in FORMULAS:
-            if not re.search(formula.asked, where):
+        for name, pattern, needs, expression in FORMULAS:
+            if not re.search(pattern, where):
                 continue
-            values = [quantity(low, unit) for unit in formula.needs]
+            values = [quantity(low, unit) for unit in needs]
             if all(value is not None for value in values):
-                return formula.name, formula.expression.format(*values)
+                return name, expression.format(*values)
     return None
 
 
@@ -492,7 +413,7 @@ def quantities(text: str) -> list[str]:
     return [found[1] for found in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", text)]
 
 
-def _half_life(_: str, text: str) -> tuple[str, str] | None:
+def _half_life(text: str) -> tuple[str, str] | None:
     if "half" not in text or not re.search(r"half[- ]?li(?:fe|ves)", text):
         return None
     life = re.search(
@@ -543,11 +464,9 @@ def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
 
 def _atoms(formula: str) -> list[tuple[str, int]]:
     """Return (element, how many) in a formula; empty when it is not one."""
-    plain_formula = re.sub(r"[_{}]", "", formula)
     found: dict[str, int] = {}
-    for inner, times, symbol, count in re.findall(
-        r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)", plain_formula
-    ):
+    groups = r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)"
+    for inner, times, symbol, count in re.findall(groups, re.sub(r"[_{}]", "", formula)):
         parts: Sequence[tuple[str, str]] = (
             re.findall(r"([A-Z][a-z]?)(\d*)", inner) if inner else [(symbol, count)]
         )

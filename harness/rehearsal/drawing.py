@@ -1,9 +1,12 @@
-"""Draw pools of rehearsal workers from the declared prior (prior.toml).
+"""Pools of rehearsal workers: drawn from the prior, held to real models' replies, and frozen.
 
-python -m harness.rehearsal.drawing 1 > harness/pools/drawn-1.toml
+    python -m harness.rehearsal.drawing 1 > harness/pools/drawn-1.toml
+    python -m harness.rehearsal.drawing --data DIR > harness/rehearsal/calibration.toml
+    python -m harness.rehearsal.drawing freeze
+
+The text of a drawn pool follows from its seed; a test holds the shipped files to it.
 """
 
-import argparse
 import csv
 import gzip
 import hashlib
@@ -11,25 +14,23 @@ import io
 import json
 import math
 import random
-import statistics
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from statistics import mean, median
 
 from pydantic import BaseModel, ConfigDict
 
+from harness.errors import UserError
 from harness.pool_config import POOLS, read_pool
 from harness.prices import BOOKS
 from harness.rehearsal.chat import count_tokens
 from harness.rehearsal.workers import find_worker
 
-# § Draw pools of rehearsal workers from the declared prior (prior.toml).
-# §
-# §     python -m harness.rehearsal.drawing 1 > harness/pools/drawn-1.toml
-# §
-# § The text of a drawn pool follows from its seed; a test holds the shipped files to it.
+HERE = Path(__file__).parent
+FROZEN = HERE / "frozen.toml"
 
 
 class Span(BaseModel):
@@ -38,6 +39,10 @@ class Span(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     least: float
     most: float
+
+    def log_uniform(self, rng: random.Random) -> float:
+        """Draw a factor."""
+        return math.exp(rng.uniform(math.log(self.least), math.log(self.most)))
 
 
 class Prior(BaseModel):
@@ -51,25 +56,16 @@ class Prior(BaseModel):
     verbosity_factor: Span
 
 
-def read_prior() -> Prior:
-    """Return the declared prior."""
-    path = Path(__file__).with_name("prior.toml")
-    return Prior.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-
-
 def role_cards() -> dict[str, str]:
     """Return the role cards by worker."""
-    path = Path(__file__).with_name("cards.toml")
-    return {
-        name: str(card) for name, card in tomllib.loads(path.read_text(encoding="utf-8")).items()
-    }
+    return tomllib.loads((HERE / "cards.toml").read_text(encoding="utf-8"))
 
 
 def draw_pool(seed: int) -> str:
     """Return the TOML text of the pool that a seed draws from the prior."""
-    prior, rng = read_prior(), random.Random(f"podium drawn pool {seed}")
+    prior = Prior.model_validate(tomllib.loads((HERE / "prior.toml").read_text(encoding="utf-8")))
+    rng = random.Random(f"podium drawn pool {seed}")
     size = rng.randint(int(prior.workers.least), int(prior.workers.most))
-    names = rng.sample(prior.candidates, size)
     lines = [
         f"# Drawn from harness/rehearsal/prior.toml: python -m harness.rehearsal.drawing {seed}",
         f'name = "drawn-{seed}"',
@@ -77,54 +73,28 @@ def draw_pool(seed: int) -> str:
         'prices = "rehearsal"',
         f'description = "Pool {seed} drawn from the declared prior of rehearsal pools."',
     ]
-    for name in names:
-        lines += ["", "[[workers]]", *_slot(name, prior, rng)]
+    for name in rng.sample(prior.candidates, size):
+        worker = find_worker(name)
+        factor = prior.slip_factor.log_uniform(rng)
+        verbosity = worker.verbosity * prior.verbosity_factor.log_uniform(rng)
+        lines += [
+            "",
+            "[[workers]]",
+            f'name = "{name}"',
+            f'model = "rehearsal/{name}"',
+            f"card = {json.dumps(role_cards()[name])}",
+            f'price = "rehearsal/{rng.choice(prior.tiers)}"',
+            "config = { temperature = 1.0, max_tokens = 2048 }",
+            f"args = {{ slip = {worker.slip * factor:.5f}, "
+            f"code_slip = {worker.code_slip * factor:.5f}, verbosity = {verbosity:.3f} }}",
+        ]
     lines += ["", "[conductor]", 'model = "rehearsal/planner"', "config = { temperature = 1.0 }"]
     return "\n".join(lines) + "\n"
 
 
-def _slot(name: str, prior: Prior, rng: random.Random) -> list[str]:
-    worker = find_worker(name)
-    factor = _log_uniform(prior.slip_factor, rng)
-    verbosity = worker.verbosity * _log_uniform(prior.verbosity_factor, rng)
-    tier = rng.choice(prior.tiers)
-    return [
-        f'name = "{name}"',
-        f'model = "rehearsal/{name}"',
-        f"card = {json.dumps(role_cards()[name])}",
-        f'price = "rehearsal/{tier}"',
-        "config = { temperature = 1.0, max_tokens = 2048 }",
-        f"args = {{ slip = {worker.slip * factor:.5f}, "
-        f"code_slip = {worker.code_slip * factor:.5f}, verbosity = {verbosity:.3f} }}",
-    ]
-
-
-def _log_uniform(span: Span, rng: random.Random) -> float:
-    return math.exp(rng.uniform(math.log(span.least), math.log(span.most)))
-
-
-def main() -> None:
-    """Print the pool drawn by the seed on the command line."""
-    sys.stdout.write(draw_pool(int(sys.argv[1])))
-
-
-if __name__ == "__main__":
-    main()
-
-
-# § Measure, on recorded replies of real models, the ranges that rehearsal workers must fall
-# § in.
-# §
-# §     python -m harness.rehearsal.drawing --data DIR > harness/rehearsal/calibration.toml
-# §
-# § Accuracy, correlation of errors between models (phi), and lengths of replies to the same
-# § prompts.
-# § Only aggregates leave the data; the file names every source with its sha256. A question
-# § counts as
-# § failed when fewer than half of a model's samples pass (LiveCodeBench's matrix has ten
-# § samples).
-
-
+# Calibration: the ranges that rehearsal workers must fall in, measured on recorded replies of real
+# models. Only aggregates leave the data. A question counts as failed when fewer than half of a
+# model's samples pass (LiveCodeBench's matrix has ten samples).
 COMMAND = "python -m harness.rehearsal.drawing --data DIR > harness/rehearsal/calibration.toml"
 Figures = dict[str, float | int]
 
@@ -134,15 +104,13 @@ def leaderboard(content: bytes) -> Figures:
     by_model: dict[str, dict[str, float]] = {}
     for row in json.loads(content)["performances"]:
         by_model.setdefault(row["model"], {})[row["question_id"]] = row["pass@1"] / 100
-    accuracies = [statistics.mean(scores.values()) for scores in by_model.values()]
     questions = sorted(next(iter(by_model.values())))
     failed = {m: [scores[q] < 0.5 for q in questions] for m, scores in by_model.items()}
-    phis = [phi(failed[a], failed[b]) for a, b in combinations(sorted(failed), 2)]
     return {
         "models": len(by_model),
         "questions": len(questions),
-        **_spread("accuracy", accuracies),
-        **_spread("phi", phis),
+        **_spread("accuracy", [mean(scores.values()) for scores in by_model.values()]),
+        **_spread("phi", [phi(failed[a], failed[b]) for a, b in combinations(sorted(failed), 2)]),
     }
 
 
@@ -163,12 +131,11 @@ def lighteval(content: bytes) -> Figures:
     """Return AIME25 accuracies and output tokens of four small reasoning models."""
     rows = [json.loads(line) for line in content.splitlines()]
     models = sorted({row["model"] for row in rows})
-    accuracies = [statistics.mean(r["metric"] for r in rows if r["model"] == m) for m in models]
-    tokens = [statistics.mean(r["out_tokens"] for r in rows if r["model"] == m) for m in models]
+    tokens = [mean(r["out_tokens"] for r in rows if r["model"] == m) for m in models]
     return {
         "models": len(models),
         "replies": len(rows),
-        **_spread("accuracy", accuracies),
+        **_spread("accuracy", [mean(r["metric"] for r in rows if r["model"] == m) for m in models]),
         "out_tokens_ratio": round(max(tokens) / min(tokens), 3),
     }
 
@@ -180,8 +147,8 @@ def submissions(content: bytes) -> Figures:
     tenth = len(lengths) // 10
     return {
         "questions": len(rows),
-        "accuracy": round(statistics.mean(statistics.mean(r["graded_list"]) for r in rows), 3),
-        "tokens_mean": round(statistics.mean(lengths), 1),
+        "accuracy": round(mean(mean(r["graded_list"]) for r in rows), 3),
+        "tokens_mean": round(mean(lengths), 1),
         "tokens_p90_to_p10": round(lengths[-tenth - 1] / max(1, lengths[tenth]), 3),
     }
 
@@ -190,35 +157,26 @@ def routerbench(content: bytes) -> Figures:
     """Return mean reply lengths, longest model to shortest, of models asked the same programs."""
     csv.field_size_limit(sys.maxsize)
     rows = list(csv.DictReader(io.StringIO(content.decode())))
-    columns = [name for name in rows[0] if name.endswith("|model_response")]
-    means = [statistics.mean(count_tokens(row[column]) for row in rows) for column in columns]
-    scores = [
-        statistics.mean(float(row[column.removesuffix("|model_response")]) for row in rows)
-        for column in columns
-    ]
+    names = [n.removesuffix("|model_response") for n in rows[0] if n.endswith("|model_response")]
+    means = [mean(count_tokens(row[f"{name}|model_response"]) for row in rows) for name in names]
     return {
-        "models": len(columns),
+        "models": len(names),
         "questions": len(rows),
-        **_spread("accuracy", scores),
+        **_spread("accuracy", [mean(float(row[name]) for row in rows) for name in names]),
         "tokens_ratio": round(max(means) / min(means), 3),
-        "tokens_ratio_to_median": round(max(means) / statistics.median(means), 3),
+        "tokens_ratio_to_median": round(max(means) / median(means), 3),
     }
 
 
 def _spread(name: str, values: Sequence[float]) -> Figures:
-    return {
-        f"{name}_min": round(min(values), 3),
-        f"{name}_median": round(statistics.median(values), 3),
-        f"{name}_max": round(max(values), 3),
-    }
+    of = {"min": min(values), "median": median(values), "max": max(values)}
+    return {f"{name}_{which}": round(value, 3) for which, value in of.items()}
 
 
 _GUNI = "lcb_v6_guni/output_test6__{}__eval_all.json.gz"
+_LEADERBOARD = "lcb_leaderboard_matrix/performances_generation_v6_16models_1055q.json.gz"
 SOURCES: Mapping[str, tuple[str, Callable[[bytes], Figures]]] = {
-    "leaderboard": (
-        "lcb_leaderboard_matrix/performances_generation_v6_16models_1055q.json.gz",
-        leaderboard,
-    ),
+    "leaderboard": (_LEADERBOARD, leaderboard),
     "lighteval": ("saturn_lighteval/aime25_4models.jsonl.gz", lighteval),
     "code_deepseek": (_GUNI.format("DSCoder-V2-Lite-Instruct"), submissions),
     "code_gemma": (_GUNI.format("Gemma-2-9b-Ins"), submissions),
@@ -227,56 +185,34 @@ SOURCES: Mapping[str, tuple[str, Callable[[bytes], Figures]]] = {
 }
 
 
-def measure_replies(data: Path) -> dict[str, dict[str, str | float | int]]:
-    """Return the figures of every source, with the file's name and sha256."""
-    found: dict[str, dict[str, str | float | int]] = {}
+def calibration_toml(data: Path) -> str:
+    """Return the text of calibration.toml: every source's figures, its name and sha256."""
+    lines = ["# Ranges measured on recorded replies of real models; made by", f"# {COMMAND}"]
     for name, (file, method) in SOURCES.items():
         packed = (data / file).read_bytes()
-        digest = hashlib.sha256(packed).hexdigest()
-        found[name] = {"file": file, "sha256": digest, **method(gzip.decompress(packed))}
-    return found
-
-
-def calibration_toml(figures: Mapping[str, Mapping[str, str | float | int]]) -> str:
-    """Return the figures as the text of calibration.toml."""
-    lines = ["# Ranges measured on recorded replies of real models; made by", f"# {COMMAND}"]
-    for name, row in figures.items():
+        row = {"file": file, "sha256": hashlib.sha256(packed).hexdigest()}
+        figures = {**row, **method(gzip.decompress(packed))}
         lines += ["", f"[{name}]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in row.items()]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in figures.items()]
     return "\n".join(lines) + "\n"
 
 
-def calibrate() -> None:
-    """Print calibration.toml."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True)
-    sys.stdout.write(calibration_toml(measure_replies(parser.parse_args().data)))
-
-
-if __name__ == "__main__":
-    calibrate()
-
-
-# § The digest of all that rehearsal workers are: programs, tables, pools, prices.
-# §
-# §     python -m harness.rehearsal.drawing
-# §
-# § prints what `frozen.toml` must hold. Whoever changes a worker changes every rehearsal
-# § number, so the
-# § change is made knowingly: a new version there, a line under "Scores" in CHANGELOG.md.
-
-
-HERE = Path(__file__).parent
-FROZEN = HERE / "frozen.toml"
-
-
 def workers_digest() -> str:
-    """Return one sha256 over every frozen file, names included."""
+    """Return one sha256 over all that rehearsal workers are: programs, tables, pools, prices.
+
+    Whoever changes a reply changes every rehearsal number, so the change is made knowingly: a new
+    version in frozen.toml, a line under "Scores" in CHANGELOG.md.
+    """
+    rehearsals = [one for one in POOLS.glob("*.toml") if read_pool(str(one)).label == "rehearsal"]
+    tables = [path for path in HERE.glob("*.toml") if path != FROZEN]
     total = hashlib.sha256()
-    for path in _files():
+    for path in (*sorted(HERE.glob("*.py")), *sorted(tables), *sorted(rehearsals), _BOOK):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{path.parent.name}/{path.name} {content}\n".encode())
     return total.hexdigest()
+
+
+_BOOK = BOOKS / "rehearsal.toml"
 
 
 def frozen_digest() -> dict[str, str]:
@@ -284,14 +220,18 @@ def frozen_digest() -> dict[str, str]:
     return tomllib.loads(FROZEN.read_text())
 
 
-def _files() -> Iterator[Path]:
-    yield from sorted(path for path in HERE.glob("*.py"))
-    yield from sorted(path for path in HERE.glob("*.toml") if path != FROZEN)
-    yield from sorted(
-        path for path in POOLS.glob("*.toml") if read_pool(str(path)).label == "rehearsal"
-    )
-    yield BOOKS / "rehearsal.toml"
+def main(words: Sequence[str]) -> str:
+    """Return what a command prints: a drawn pool, calibration.toml, or the digest to freeze."""
+    match words:
+        case ["--data", data]:
+            return calibration_toml(Path(data))
+        case ["freeze"]:
+            return f'sha256 = "{workers_digest()}"\n'
+        case [seed] if seed.isdecimal():
+            return draw_pool(int(seed))
+        case _:
+            raise UserError("Name a seed to draw a pool, --data DIR to calibrate, or freeze.")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f'sha256 = "{workers_digest()}"\n')
+    sys.stdout.write(main(sys.argv[1:]))

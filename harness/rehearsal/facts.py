@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """What is known of elements, planets and units (facts.toml): whom a text means, what is said of it."""
 
 import re
@@ -10,14 +11,6 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from harness.rehearsal.chat import ORDINALS, spell_out
-
-# § The fact table: elements, planets, units and constants, and how people ask for them.
-# §
-# § Real facts (facts.toml). A worker that knows no facts never looks here.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = frozenset(
@@ -179,17 +172,6 @@ def attributes_in(text: str) -> list[str]:
     ]
 
 
-# § Which element or planet a text means: by name, symbol, place, neighbour, or a letter set
-# § for it.
-# §
-# § "the element with atomic number 26", "planet number 4", "the element right after tin", "X"
-# § after
-# § "let X be ...". A worker that knows facts resolves these; nothing here computes.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
 _ORDINAL = "|".join([*list(ORDINALS)[:8], "1st", "2nd", "3rd", r"[4-8]th"])
 _NEXT = r"(?:(?:that |which )?(?:comes? |stands? |lies? |is |sits? |found )?(?:directly |immediately |just |right |next |straight )*)"
 _PLACE = r"(?:\s+(?:in order|counting|counted|outward|outwards|out))*(?:\s+from\s+the\s+sun)?(?:\s+outwards?)?"
@@ -302,14 +284,6 @@ def mentioned(text: str) -> list[str]:
     """Return the names that a text mentions or describes, in order."""
     found = [resolve(m[0]).lower() for m in _described().finditer(text)]
     return list(dict.fromkeys(name for name in found if name in _names()))
-
-
-# § Say the facts a question needs, in its own words, so that a later reader can put them in
-# § place.
-# §
-# § "the atomic number of tungsten" in a question becomes the statement "The atomic number of
-# § tungsten
-# § is 74". What reads these statements is in `placing`, and knows no facts.
 
 
 Knows = Callable[[str], bool]
@@ -455,17 +429,6 @@ def _basics(text: str, knows: Knows) -> Iterator[str]:
             yield f"The position of {name} is {lookup(name, 'order')}."
 
 
-# § Put what earlier replies stated in the place of the words that ask for it. Knows no facts
-# § itself.
-# §
-# § "The atomic number of tin is 50." places 50; "The value of d is 6." places 6 where d
-# § stands; an
-# § element so many places after a known one becomes the element with that atomic number.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
 _STATEMENT = re.compile(
     r"^\W*(?:so |here |also |thus )?(?:the )?([a-z][^.:;=?]{2,160}?) (?:is|are|="
     r"|equals) (-?\d+(?:(?:, | and )\d+)*)\W*$",
@@ -582,17 +545,6 @@ def _walks(name: str) -> list[re.Pattern[str]]:
         re.compile(rf"(?:start\w*|begin\w*) (?:at|from|with|on) (?:the )?(?:element )?{name}\b[^?]{{0,80}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
         re.compile(rf"from {name},? (?:move|go|step|count)\w* [^.?]{{0,30}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
     ]  # fmt: skip
-
-
-# § What has to be looked up before a calculation can go on: an element or planet yet to be
-# § found.
-# §
-# § "The element whose atomic number is the sum of ..." asks for a number first and for a fact
-# § second:
-# § a computing worker states the number and leaves the look-up to whoever knows facts.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _OPEN = (

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Phrases that name an operation, rewritten until one calculation is left."""
 
 import re
@@ -6,17 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from harness.rehearsal.arithmetic import Node, NotInfix, number, parse
-
-# § Understand a question about numbers: rewrite its words, inside out, into one tree of
-# § operations.
-# §
-# § Numbers become atoms `#0`, `#1`, ...; infix runs and phrases over atoms ("the number of
-# § divisors of
-# § #3") become new atoms, until nothing more can be rewritten. The atom that explains most of
-# § the
-# § question is the calculation. What no rule covers is not understood: that is how a worker
-# § fails.
-
 
 _NUMBER = re.compile(r"(?<![\w#.])\d+(?:\.\d+)?(?![\d])")
 _RUN = re.compile(r"[(\-]*\s*#\d+[#\d()+*/^!\s\-]*")
@@ -43,13 +33,21 @@ class Rewriting:
         self.atoms.append(node)
         return f"#{len(self.atoms) - 1}"
 
+    def at(self, mark: str) -> Node:
+        """Return the part that a mark's number stands for."""
+        return self.atoms[int(mark)]
+
+    def marks(self, text: str) -> list[Node]:
+        """Return the parts whose marks stand in a text, in order."""
+        return [self.atoms[int(mark)] for mark in re.findall(r"#(\d+)", text)]
+
     def replace(self, start: int, end: int, node: Node) -> None:
         """Put an atom in the place of the words it explains."""
         self.text = f"{self.text[:start]} {self.atom(node)} {self.text[end:]}"
 
     def best(self) -> Node | None:
         """Return the largest calculation left in the text, the last among equals."""
-        found = [self.atoms[int(mark)] for mark in re.findall(r"#(\d+)", self.text)]
+        found = self.marks(self.text)
         largest = max((node.size() for node in found), default=0)
         return [node for node in found if node.size() == largest][-1] if largest else None
 
@@ -72,10 +70,8 @@ def _fold_series(state: Rewriting) -> None:
     first, second, last = (state.atoms[int(found[group])] for group in (1, 3, 4))
     if found[2] == "*":
         state.replace(*found.span(), op("factorial", last))
-        return
-    step = op("difference", second, first)
-    terms = op("sum", op("quotient", op("difference", last, first), step), number(1))
-    state.replace(*found.span(), op("arithmetic series", first, step, terms))
+    else:
+        state.replace(*found.span(), _series_to([[first, second, last]]))
 
 
 def understand(state: Rewriting) -> Node | None:
@@ -108,24 +104,14 @@ def _rewrite_once(state: Rewriting) -> bool:
         found = pattern.search(state.text)
         if found is None:
             continue
-        parts = [
-            [state.atoms[int(mark)] for mark in re.findall(r"#(\d+)", group or "")]
-            for group in found.groups()
-        ]
-        node = _built(build, parts)
+        try:
+            node = build([state.marks(group or "") for group in found.groups()])
+        except IndexError:
+            node = None
         if node is not None:
             state.replace(*found.span(), node)
             return True
     return False
-
-
-def _built(
-    build: Callable[[list[list[Node]]], Node | None], parts: list[list[Node]]
-) -> Node | None:
-    try:
-        return build(parts)
-    except IndexError:
-        return None
 
 
 def fold_infix(state: Rewriting) -> None:
@@ -158,16 +144,6 @@ def _longest_expression(run: str, atoms: list[Node]) -> tuple[int, int, Node] | 
             except NotInfix:
                 continue
     return None
-
-
-# § The phrases about numbers that rehearsal workers understand, each a pattern and what it
-# § means.
-# §
-# § In a pattern `A` is one atom, `L` a list of at least two and `G` a short stretch of other
-# § words.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 Parts = list[list[Node]]
@@ -220,38 +196,34 @@ def _last_digits(digits: int) -> Build:
 
 def _paths(parts: Parts) -> Node:
     x0, y0, x1, y1 = flat(parts)
-    dx, dy = op("difference", x1, x0), op("difference", y1, y0)
-    return op("binomial", op("sum", dx, dy), dx)
+    return _grid([[x1 - x0, y1 - y0]])
 
 
 def _grid(parts: Parts) -> Node:
     wide, high = flat(parts)
-    return op("binomial", op("sum", wide, high), wide)
+    return op("binomial", wide + high, wide)
 
 
 def _series_to(parts: Parts) -> Node:
     first, second, last = flat(parts)
-    step = op("difference", second, first)
-    terms = op("sum", op("quotient", op("difference", last, first), step), number(1))
-    return op("arithmetic series", first, step, terms)
+    step = second - first
+    return op("arithmetic series", first, step, (last - first) / step + 1)
 
 
 def consecutive(parts: Parts) -> Node:
     """Return the sum of the whole numbers from one to another."""
     first, last = flat(parts)
-    return op(
-        "arithmetic series", first, number(1), op("sum", op("difference", last, first), number(1))
-    )
+    return op("arithmetic series", first, number(1), last - first + 1)
 
 
 def _term(parts: Parts) -> Node:
     first, step, nth = flat(parts)
-    return op("sum", first, op("product", step, op("difference", nth, number(1))))
+    return first + step * (nth - 1)
 
 
 def _geometric_term(parts: Parts) -> Node:
     first, ratio, nth = flat(parts)
-    return op("product", first, op("power", ratio, op("difference", nth, number(1))))
+    return first * ratio ** (nth - 1)
 
 
 def _nth_first(build: Build) -> Build:
@@ -264,42 +236,22 @@ def _nth_first(build: Build) -> Build:
 
 def _listed_arithmetic(parts: Parts) -> Node:
     nth, first, second = flat(parts)[:3]
-    return _term([[first, op("difference", second, first), nth]])
+    return _term([[first, second - first, nth]])
 
 
 def _listed_geometric(parts: Parts) -> Node:
     nth, first, second = flat(parts)[:3]
-    return _geometric_term([[first, op("quotient", second, first), nth]])
-
-
-def _first_odd(parts: Parts) -> Node:
-    return op("power", parts[0][0], number(2))
-
-
-def _first_even(parts: Parts) -> Node:
-    return op("product", parts[0][0], op("sum", parts[0][0], number(1)))
+    return _geometric_term([[first, second / first, nth]])
 
 
 def squares(parts: Parts) -> Node:
     """Return the sum of so many squares."""
     n = parts[0][0]
-    both = op(
-        "product", n, op("sum", n, number(1)), op("sum", op("product", number(2), n), number(1))
-    )
-    return op("quotient", both, number(6))
-
-
-def _first_cubes(parts: Parts) -> Node:
-    return op("power", op("binomial", op("sum", parts[0][0], number(1)), number(2)), number(2))
+    return op("product", n, n + 1, number(2) * n + 1) / 6
 
 
 def _diagonals(parts: Parts) -> Node:
-    n = parts[0][0]
-    return op("quotient", op("product", n, op("difference", n, number(3))), number(2))
-
-
-def _proper(parts: Parts) -> Node:
-    return op("difference", op("divisor sum", parts[0][0]), parts[0][0])
+    return parts[0][0] * (parts[0][0] - 3) / 2
 
 
 _PICK = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak)(?:e|es|ing|en|ed)?"
@@ -337,7 +289,7 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     rule(r"(?:least|lowest|smallest) common (?:positive )?multipleG L", "common multiple"),
     rule(r"(?:smallest|least) (?:positive )?(?:integer|number|whole number)G (?:divisible by|multiple of)(?: both| all| each)?(?: of)?(?: the numbers)? L(?! (?:leav|with|greater))", "common multiple"),
     # divisors
-    rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", _proper),
+    rule(r"sum of (?:all )?(?:of )?(?:the )?proper (?:positive )?(?:divisors|factors) of NUMA", lambda parts: op("divisor sum", parts[0][0]) - parts[0][0]),
     rule(r"(?:sum|total) (?:of )?(?:all )?(?:of )?(?:the )?DIVISORS (?:of|for) NUMA", "divisor sum"),
     rule(r"(?:add|adding|sum)(?: up| together)?(?:(?!prime)[^#.?!]){0,70}? DIVISORS of NUMA", "divisor sum"),
     rule(r"(?:how many|number of|count(?: of)?) (?:the )?(?:distinct |different )prime (?:divisors|factors)G A(?: have| has)?", "prime factor count"),
@@ -395,11 +347,11 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
     # series
     rule(r"A ?\+ ?A ?\+ ?(?:A ?\+ ?)?\.\.\. ?\+ ?A", lambda parts: _series_to([flat(parts)[:2], flat(parts)[-1:]])),
     rule(r"(?:sum|total) of (?:all )?(?:the )?(?:positive )?(?:consecutive )?(?:integers|whole numbers|numbers|natural numbers) from A (?:to|through|up to) A(?! that| which| divis)", consecutive),
-    rule(r"(?:sum|total|add)G first A (?:positive )?odd", _first_odd),
-    rule(r"(?:sum|total|add)G first A (?:positive )?even", _first_even),
+    rule(r"(?:sum|total|add)G first A (?:positive )?odd", lambda parts: parts[0][0] ** 2),
+    rule(r"(?:sum|total|add)G first A (?:positive )?even", lambda parts: parts[0][0] * (parts[0][0] + 1)),
     rule(r"(?:sum|total|add)G (?:squares of the )first A", squares),
     rule(r"(?:sum|total|add)G first A (?:positive |perfect )*squares", squares),
-    rule(r"(?:sum|total|add)G (?:cubes of the )first A", _first_cubes),
+    rule(r"(?:sum|total|add)G (?:cubes of the )first A", lambda parts: op("binomial", parts[0][0] + 1, number(2)) ** 2),
     rule(r"(?:sum|total|add)G first A (?:positive |natural |whole )*(?:integers|numbers|whole)", lambda parts: consecutive([[number(1)], parts[0]])),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,40}geometric[^#]{0,40}A ?, ?A ?,(?: ?A ?,)*", _listed_geometric),
     rule(r"A(?:th|st|nd|rd) term[^#]{0,60}A ?, ?A ?,(?: ?A ?,)*", _listed_arithmetic),
@@ -429,65 +381,43 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
 ]  # fmt: skip
 
 
-# § More phrases of counting, divisors and primes, asked about in other words than
-# § `phrase_rules`.
-# §
-# § Data in the same notation: `A` is one atom, `L` a list and `G` a short stretch of other
-# § words.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
 _THINGS = r"(?:people|persons|students|pupils|books|children|friends|runners|objects|letters|cars|flags|players|guests|cards|paintings|songs|items|swimmers|athletes|dogs|photos|beads|keys|marbles|vases|trophies|horses|candidates|members|digits)"
 _PICKED = r"(?:choos|select|pick|form|mak|appoint|elect|draw|tak|assembl|put together|compos)(?:e|es|ing|en|ed|n)?"
 _ROLES = (
-    "president",
-    "vice",
-    "secretary",
-    "treasurer",
-    "captain",
-    "gold",
-    "silver",
-    "bronze",
-    "chair",
-    "deputy",
-    "leader",
-    "first prize",
-    "goalkeeper",
-)
+    "president", "vice", "secretary", "treasurer", "captain", "gold", "silver", "bronze", "chair",
+    "deputy", "leader", "first prize", "goalkeeper",
+)  # fmt: skip
 
 
 def _falling(parts: Parts) -> Node:
     """N objects in k ordered places."""
     n, k = flat(parts)[:2]
-    return op("product", op("binomial", n, k), op("factorial", k))
+    return op("binomial", n, k) * op("factorial", k)
 
 
 def _shared(parts: Parts) -> Node:
     """Identical things among k takers, none too few."""
     things, takers = flat(parts)[:2]
-    fewer = op("difference", takers, number(1))
-    return op("binomial", op("sum", things, fewer), fewer)
+    return op("binomial", things + (takers - 1), takers - 1)
 
 
 def _both_chosen(parts: Parts) -> Node:
     k, n, j, m = flat(parts)
-    return op("product", op("binomial", n, k), op("binomial", m, j))
+    return op("binomial", n, k) * op("binomial", m, j)
 
 
 def _pools_first(parts: Parts) -> Node:
     n, m, k, j = flat(parts)
-    return op("product", op("binomial", n, k), op("binomial", m, j))
+    return op("binomial", n, k) * op("binomial", m, j)
 
 
 def _round(parts: Parts) -> Node:
-    return op("factorial", op("difference", flat(parts)[0], number(1)))
+    return op("factorial", flat(parts)[0] - 1)
 
 
 def _codes(parts: Parts) -> Node:
     length, symbols = flat(parts)[:2]
-    return op("power", symbols, length)
+    return symbols**length
 
 
 def _common_count(parts: Parts) -> Node:
@@ -495,15 +425,13 @@ def _common_count(parts: Parts) -> Node:
 
 
 def _up_to(parts: Parts) -> Node:
-    return op(
-        "common multiple", *[number(n) for n in range(1, min(60, int(flat(parts)[-1].value)) + 1)]
-    )
+    last = min(60, int(flat(parts)[-1].value))
+    return op("common multiple", *map(number, range(1, last + 1)))
 
 
 def _halved(parts: Parts) -> Node:
     """Rectangles or factor pairs: every second divisor, rounded up."""
-    count = op("divisor count", flat(parts)[0])
-    return op("floor quotient", op("sum", count, number(1)), number(2))
+    return op("floor quotient", op("divisor count", flat(parts)[0]) + 1, number(2))
 
 
 _BOTH = r"(?:boys?|girls?|men|women|teachers?|students?|red|blue|green|white|black|adults?|children|novels?|[a-z]+)"

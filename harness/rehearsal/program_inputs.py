@@ -4,12 +4,9 @@ import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.rehearsal.program_numbers import Value
-
-# § Samples in a statement, and the method that a functional task asks for.
-
 
 _STARTER = re.compile(r"def\s+(\w+)\s*\(\s*self\s*,?\s*([^)]*)\)\s*(?:->\s*([^:\n]+))?:")
 _MARK = r"^[ \t#*>_]*(?:(?:sample|example|test) )?{}(?: ?#?\d+)?\W*?(?::|\n|$)[*` \t]*"
@@ -104,109 +101,116 @@ def _value(text: str) -> Value:
         return None
 
 
-# § Reading standard input and printing a result, as functions that a program carries along.
+class Routine(NamedTuple):
+    """A piece of a program that reads or prints; its source is what is written down."""
+
+    called: str
+    does: Callable[[Any], Any]
 
 
-Reader = Callable[[str], tuple[Any, ...]]
-Shower = Callable[[Any], str]
+def _routine(does: Callable[[str], tuple[Any, ...]]) -> Routine:
+    return Routine(does.__name__.lstrip("_"), does)
 
 
+_UNCOUNTED = Routine("uncounted", lambda data: ([int(word) for word in data.split()],))
+_WHOLE_NUMBERS = Routine("whole_numbers", lambda data: tuple(int(word) for word in data.split()))
+_ONE_LINE = Routine("one_line", lambda data: (data.split("\n")[0].strip("\r"),))
+_SECOND_LINE = Routine("second_line", lambda data: (data.split("\n")[1].strip("\r"),))
+_WORDS_OF_LINE = Routine("words_of_line", lambda data: (data.split(),))
+
+
+@_routine
 def _counted(data: str) -> tuple[Any, ...]:
     flat = [int(word) for word in data.split()]
     return (flat[1 : 1 + flat[0]],)
 
 
-def _uncounted(data: str) -> tuple[Any, ...]:
-    return ([int(word) for word in data.split()],)
-
-
+@_routine
 def _size_others_values(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     others = [int(word) for word in lines[0].split()][1:]
     return ([int(word) for line in lines[1:] for word in line.split()], *others)
 
 
+@_routine
 def _size_values_others(data: str) -> tuple[Any, ...]:
     flat = [int(word) for word in data.split()]
     return (flat[1 : 1 + flat[0]], *flat[1 + flat[0] :])
 
 
+@_routine
 def _values_others(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([int(word) for word in lines[0].split()], *map(int, " ".join(lines[1:]).split()))
 
 
+@_routine
 def _others_values(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([int(word) for word in lines[-1].split()], *map(int, lines[0].split()))
 
 
-def _whole_numbers(data: str) -> tuple[Any, ...]:
-    return tuple(int(word) for word in data.split())
-
-
-def _one_line(data: str) -> tuple[Any, ...]:
-    return (data.split("\n")[0].strip("\r"),)
-
-
-def _second_line(data: str) -> tuple[Any, ...]:
-    return (data.split("\n")[1].strip("\r"),)
-
-
+@_routine
 def _line_and_number(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[0], int(lines[1]))
 
 
+@_routine
 def _number_and_line(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[1], int(lines[0]))
 
 
+@_routine
 def _two_lines(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[0], lines[1])
 
 
+@_routine
 def _two_lines_swapped(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[1], lines[0])
 
 
+@_routine
 def _two_words(data: str) -> tuple[Any, ...]:
     words = data.split()
     return (words[0], words[1])
 
 
+@_routine
 def _counted_words(data: str) -> tuple[Any, ...]:
     words = data.split()
     return (words[1 : 1 + int(words[0])],)
 
 
-def _words_of_line(data: str) -> tuple[Any, ...]:
-    return (data.split(),)
-
-
+@_routine
 def _words_and_number(data: str) -> tuple[Any, ...]:
     lines = data.split("\n")
     return (lines[0].split(), int(lines[1]))
 
 
+@_routine
 def _counted_words_and_number(data: str) -> tuple[Any, ...]:
     words = data.split()
     return (words[2:], int(words[1]))
 
 
+@_routine
 def _headed_rows(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([[int(word) for word in line.split()] for line in lines[1:]],)
 
 
+@_routine
 def _bare_rows(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     return ([[int(word) for word in line.split()] for line in lines],)
 
 
+@_routine
 def _rows_others(data: str) -> tuple[Any, ...]:
     lines = [line for line in data.split("\n") if line.strip()]
     count = int(lines[0].split()[0])
@@ -215,18 +219,18 @@ def _rows_others(data: str) -> tuple[Any, ...]:
     return (rows, *map(int, others))
 
 
-READERS: dict[tuple[str, ...], tuple[Reader, ...]] = {
-    ("ints",): (_counted, _uncounted),
+READERS: dict[tuple[str, ...], tuple[Routine, ...]] = {
+    ("ints",): (_counted, _UNCOUNTED),
     ("ints", "int"): (_size_others_values, _size_values_others, _values_others, _others_values),
     ("ints", "int", "int"): (_size_others_values, _size_values_others, _values_others),
-    ("int",): (_whole_numbers,),
-    ("int", "int"): (_whole_numbers,),
-    ("int", "int", "int"): (_whole_numbers,),
-    ("int", "int", "int", "int"): (_whole_numbers,),
-    ("text",): (_one_line, _second_line),
+    ("int",): (_WHOLE_NUMBERS,),
+    ("int", "int"): (_WHOLE_NUMBERS,),
+    ("int", "int", "int"): (_WHOLE_NUMBERS,),
+    ("int", "int", "int", "int"): (_WHOLE_NUMBERS,),
+    ("text",): (_ONE_LINE, _SECOND_LINE),
     ("text", "int"): (_line_and_number, _number_and_line),
     ("text", "text"): (_two_lines, _two_words, _two_lines_swapped),
-    ("words",): (_counted_words, _words_of_line),
+    ("words",): (_counted_words, _WORDS_OF_LINE),
     ("words", "int"): (_counted_words_and_number, _words_and_number),
     ("matrix",): (_headed_rows, _bare_rows),
     ("pairs",): (_headed_rows, _bare_rows),
@@ -236,7 +240,7 @@ READERS: dict[tuple[str, ...], tuple[Reader, ...]] = {
 """How arguments of these kinds may lie in the input, the most usual way first."""
 
 
-def readers(takes: tuple[str, ...], plain: str) -> tuple[Reader, ...]:
+def readers(takes: tuple[str, ...], plain: str) -> tuple[Routine, ...]:
     """Return ways to read arguments of these kinds, the one that the statement suggests first."""
     ways = READERS.get(takes, ())
     headed = re.search(
@@ -260,72 +264,34 @@ def readers(takes: tuple[str, ...], plain: str) -> tuple[Reader, ...]:
     return ways
 
 
-def _spaced(result: Value) -> str:
-    return " ".join(map(str, result))
-
-
-def _stacked(result: Value) -> str:
-    return "\n".join(map(str, result))
-
-
-def _plainly(result: Value) -> str:
-    return str(result)
-
-
-def _rows(result: Value) -> str:
-    return "\n".join(" ".join(map(str, row)) for row in result)
-
-
-def _counted_rows(result: Value) -> str:
-    return "\n".join([str(len(result)), *(" ".join(map(str, row)) for row in result)])
-
-
-def _colons(result: Value) -> str:
-    return "\n".join(f"{name}: {count}" for name, count in result)
-
-
-def _joined_pairs(result: Value) -> str:
-    return " ".join(f"{name}:{count}" for name, count in result)
-
-
-def _counted_list(result: Value) -> str:
-    return f"{len(result)}\n" + " ".join(map(str, result))
-
-
-def _spaced_or_none(result: Value) -> str:
-    return " ".join(map(str, result)) or "NONE"
-
-
-def _spaced_or_empty(result: Value) -> str:
-    return " ".join(map(str, result)) or "EMPTY"
-
-
-def _upper_verdict(result: Value) -> str:
-    return "YES" if result else "NO"
-
-
-def _verdict(result: Value) -> str:
-    return "Yes" if result else "No"
-
-
-def _lower_verdict(result: Value) -> str:
-    return "yes" if result else "no"
-
-
-def _truth(result: Value) -> str:
-    return "True" if result else "False"
-
-
-def _lower_truth(result: Value) -> str:
-    return "true" if result else "false"
-
-
-_VERDICTS: tuple[tuple[str, Shower], ...] = (
-    (r"\bYES\b", _upper_verdict),
-    (r"\bYes\b", _verdict),
-    (r"\byes\b", _lower_verdict),
-    (r"\bTrue\b", _truth),
-    (r"\btrue\b", _lower_truth),
+_SPACED = Routine("spaced", lambda result: " ".join(map(str, result)))
+_STACKED = Routine("stacked", lambda result: "\n".join(map(str, result)))
+_PLAINLY = Routine("plainly", lambda result: str(result))
+_ROWS = Routine("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result))
+_COUNTED_ROWS = Routine(
+    "counted_rows",
+    lambda result: "\n".join([str(len(result)), *(" ".join(map(str, row)) for row in result)]),
+)
+_COLONS = Routine("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result))
+_JOINED_PAIRS = Routine(
+    "joined_pairs", lambda result: " ".join(f"{name}:{count}" for name, count in result)
+)
+_COUNTED_LIST = Routine(
+    "counted_list", lambda result: f"{len(result)}\n" + " ".join(map(str, result))
+)
+_SPACED_OR_NONE = Routine("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE")
+_SPACED_OR_EMPTY = Routine("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY")
+_UPPER_VERDICT = Routine("upper_verdict", lambda result: "YES" if result else "NO")
+_VERDICT = Routine("verdict", lambda result: "Yes" if result else "No")
+_LOWER_VERDICT = Routine("lower_verdict", lambda result: "yes" if result else "no")
+_TRUTH = Routine("truth", lambda result: "True" if result else "False")
+_LOWER_TRUTH = Routine("lower_truth", lambda result: "true" if result else "false")
+_VERDICTS: tuple[tuple[str, Routine], ...] = (
+    (r"\bYES\b", _UPPER_VERDICT),
+    (r"\bYes\b", _VERDICT),
+    (r"\byes\b", _LOWER_VERDICT),
+    (r"\bTrue\b", _TRUTH),
+    (r"\btrue\b", _LOWER_TRUTH),
 )
 _APART = re.compile(
     r"(?:one|each|every)[^.]{0,40}(?:per|on (?:a|its|their)[^.]{0,20}) ?line|own line"
@@ -334,18 +300,18 @@ _APART = re.compile(
 )
 
 
-def showers(gives: str, text: str) -> tuple[Shower, ...]:
+def showers(gives: str, text: str) -> tuple[Routine, ...]:
     """Return ways to print a result of this kind, the one that the statement suggests first."""
     if gives == "bool":
         named = [shower for pattern, shower in _VERDICTS if re.search(pattern, text)]
-        return tuple(named[:1]) or (_upper_verdict,)
+        return tuple(named[:1]) or (_UPPER_VERDICT,)
     if gives in ("ints", "words"):
         if re.search(r"\bNONE\b", text):
-            return (_spaced_or_none, _spaced)
+            return (_SPACED_OR_NONE, _SPACED)
         if re.search(r"\bEMPTY\b", text):
-            return (_spaced_or_empty, _spaced)
+            return (_SPACED_OR_EMPTY, _SPACED)
         apart = _APART.search(text)
-        return (*((_stacked, _spaced) if apart else (_spaced, _stacked)), _counted_list)
+        return (*((_STACKED, _SPACED) if apart else (_SPACED, _STACKED)), _COUNTED_LIST)
     if gives in ("matrix", "pairs"):
-        return (_rows, _counted_rows, _colons, _joined_pairs)
-    return (_plainly,)
+        return (_ROWS, _COUNTED_ROWS, _COLONS, _JOINED_PAIRS)
+    return (_PLAINLY,)

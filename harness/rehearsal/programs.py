@@ -1,8 +1,10 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """Programs for described tasks: operations recognised, chained, tried on samples, written down."""
 
 import ast
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +14,7 @@ from typing import Any
 
 from harness.rehearsal.program_arrays import ARRAYS, TABLES
 from harness.rehearsal.program_inputs import (
-    Reader,
-    Shower,
+    Routine,
     Starter,
     read_samples,
     read_starter,
@@ -24,22 +25,10 @@ from harness.rehearsal.program_numbers import LIGHT, LISTS, NUMBERS, Family, Val
 from harness.rehearsal.program_texts import JOINING, TEXTS, WORDS
 from harness.rehearsal.workers import Scratch, Worker
 
-# § The operations that rehearsal code writers know, commonest first.
-# §
-# § An operation is one Python function of ours with the ways people ask for it. A program is
-# § a short
-# § chain of them. Functions are real: a worker tries a chain on the statement's samples by
-# § calling
-# § them, and writes it down as their source. Reading and printing are in `program_inputs`.
-
-
 FAMILIES: tuple[Family, ...] = tuple(
     sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)
 )
 """Patterns are read against the plain lower-case statement; levels order them by how common."""
-
-
-# § Chains of operations: which ones a statement may mean, likeliest first, and trying them.
 
 
 _NUMERALS = {
@@ -89,8 +78,8 @@ class OperationChain:
     score: float
     places: tuple[int, ...] = ()
     """For a method: which argument is which input."""
-    reads: Reader | None = None
-    shows: Shower | None = None
+    reads: Routine | None = None
+    shows: Routine | None = None
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -233,10 +222,10 @@ def works(chain: OperationChain, samples: Sequence[tuple[Any, Any]]) -> bool:
 def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
     if chain.reads is None or chain.shows is None:
         return _plain_value(_run(chain, [given[at] for at in chain.places])) == _plain_value(wanted)
-    inputs = chain.reads(given)
+    inputs = chain.reads.does(given)
     if len(inputs) != len(chain.takes):
         return False
-    shown = chain.shows(_run(chain, list(inputs)))
+    shown = chain.shows.does(_run(chain, list(inputs)))
     return [line.rstrip() for line in shown.strip().split("\n")] == [
         line.rstrip() for line in str(wanted).strip().split("\n")
     ]
@@ -245,7 +234,12 @@ def _agrees(chain: OperationChain, given: Value, wanted: Value) -> bool:
 def _run(chain: OperationChain, inputs: list[Any]) -> Value:
     result: Any = None
     for at, step in enumerate(chain.steps):
-        if at and isinstance(result, int) and abs(result) > _LONG and step.family.does not in LIGHT:
+        if (
+            at
+            and isinstance(result, int)
+            and abs(result) > _LONG
+            and step.family.called not in LIGHT
+        ):
             raise ValueError("too long to work through by hand")
         given = [result] if at else [inputs.pop(0) for _ in range(step.primary)]
         given += [inputs.pop(0) if value is None else value for value in step.bound]
@@ -257,15 +251,6 @@ def _plain_value(value: Value) -> Value:
     if isinstance(value, list | tuple):
         return [_plain_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value
-
-
-# § Write a Python program for a described task: recognise operations, chain them, write them
-# § down.
-# §
-# § A code writer fails where a word is not in its vocabulary, where more operations are
-# § combined than
-# § it can hold, where samples do not settle what the statement leaves open, or where a line
-# § slips.
 
 
 _TRIES = 150
@@ -334,30 +319,13 @@ def _task(plain: str) -> str:
     return " ".join(kept) or plain
 
 
-# § The source text of a chain of operations, as a program with slips or as a method.
-
-
 _SLIPS = (
-    (r" <= ", " < "),
-    (r" >= ", " > "),
-    (r" > ", " >= "),
-    (r" < ", " <= "),
-    (r" == 0\b", " == 1"),
-    (r"range\(2, ", "range(1, "),
-    (r"\[-2\]", "[-1]"),
-    (r"\+ 1\b", "+ 2"),
-    (r"\bmax\(", "min("),
-    (r"\bmin\(", "max("),
-    (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"),
-    (r", reverse=True", ""),
-    (r"\.lower\(\)", ""),
-    (r"= 0$", "= 1"),
-    (r"\[::-1\]", "[1::-1]"),
-    (r"sum\(", "len("),
-    (r"% 26", "% 25"),
-    (r"\[1:\]", "[2:]"),
-    (r"return (\w+)$", r"return \1 or 0"),
-)
+    (r" <= ", " < "), (r" >= ", " > "), (r" > ", " >= "), (r" < ", " <= "), (r" == 0\b", " == 1"),
+    (r"range\(2, ", "range(1, "), (r"\[-2\]", "[-1]"), (r"\+ 1\b", "+ 2"), (r"\bmax\(", "min("),
+    (r"\bmin\(", "max("), (r"sorted\(set\((\w+)\)\)", r"sorted(\1)"), (r", reverse=True", ""),
+    (r"\.lower\(\)", ""), (r"= 0$", "= 1"), (r"\[::-1\]", "[1::-1]"), (r"sum\(", "len("),
+    (r"% 26", "% 25"), (r"\[1:\]", "[2:]"), (r"return (\w+)$", r"return \1 or 0"),
+)  # fmt: skip
 
 
 class _Bare(ast.NodeTransformer):
@@ -374,19 +342,27 @@ class _Bare(ast.NodeTransformer):
 
 
 @cache
-def source(does: Callable[..., Any]) -> str:
-    """Return the source of one of our functions, bare of annotations and underscore."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(does)))
-    function = tree.body[0]
+def source(does: Callable[..., Any], called: str) -> str:
+    """Return the source of one of our functions as `called`, bare of annotations."""
+    is_lambda = does.__name__ == "<lambda>"
+    text = f"def {called}(): pass" if is_lambda else textwrap.dedent(inspect.getsource(does))
+    function = ast.parse(text).body[0]
     if isinstance(function, ast.FunctionDef):
-        function.name = name_in_program(does)
-        function.returns = None
-    return ast.unparse(ast.fix_missing_locations(_Bare().visit(tree)))
+        function.name, function.returns, function.decorator_list = called, None, []
+        if is_lambda:
+            written = _lambdas(does.__module__)[does.__code__.co_firstlineno]
+            function.args, function.body = written.args, [ast.Return(written.body)]
+    return ast.unparse(ast.fix_missing_locations(_Bare().visit(function)))
 
 
-def name_in_program(does: Callable[..., Any]) -> str:
-    """Return the name of one of our functions in a program."""
-    return does.__name__.lstrip("_")
+@cache
+def _lambdas(module: str) -> dict[int, ast.Lambda]:
+    """Return the outermost lambda of each line of a module."""
+    found: dict[int, ast.Lambda] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        if isinstance(node, ast.Lambda):
+            found.setdefault(node.lineno, node)
+    return found
 
 
 def slipped(code: str, worker: Worker, paper: Scratch) -> str:
@@ -409,14 +385,14 @@ def whole_program(
     chain: OperationChain, worker: Worker, paper: Scratch, starter: Starter | None
 ) -> str:
     """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
-    used = list(dict.fromkeys(step.family.does for step in chain.steps))
-    parts = [slipped(source(does), worker, paper) for does in used]
+    used = {step.family.does: step.family.called for step in chain.steps}
+    parts = [slipped(source(does, called), worker, paper) for does, called in used.items()]
     names = _names(chain.takes)
     parts.append(f"def solve({', '.join(names)}):\n{_solving(chain.steps, names)}")
     if starter:
         parts.append(_method(starter, chain))
     else:
-        parts += [source(does) for does in (chain.reads, chain.shows) if does]
+        parts += [source(one.does, one.called) for one in (chain.reads, chain.shows) if one]
         parts.append(_main(chain))
     modules = [m for m in ("itertools", "math", "sys") if any(f"{m}." in part for part in parts)]
     return "\n\n\n".join([*(["\n".join(f"import {m}" for m in modules)] * bool(modules)), *parts])
@@ -434,7 +410,7 @@ def _solving(steps: Sequence[BoundOperation], names: list[str]) -> str:
         given = ["result"] if at else [rest.pop(0) for _ in range(step.primary)]
         given += [rest.pop(0) if value is None else repr(value) for value in step.bound]
         given += [f"{key}={value!r}" for key, value in step.options.items()]
-        call = f"{name_in_program(step.family.does)}({', '.join(given)})"
+        call = f"{step.family.called}({', '.join(given)})"
         lines.append(f"    {'return' if at == len(steps) - 1 else 'result ='} {call}")
     return "\n".join(lines)
 
@@ -443,7 +419,7 @@ def _main(chain: OperationChain) -> str:
     reads, shows = chain.reads, chain.shows
     if reads is None or shows is None:
         return ""
-    return f"print({name_in_program(shows)}(solve(*{name_in_program(reads)}(sys.stdin.read()))))"
+    return f"print({shows.called}(solve(*{reads.called}(sys.stdin.read()))))"
 
 
 def _method(starter: Starter, chain: OperationChain) -> str:
@@ -453,16 +429,6 @@ def _method(starter: Starter, chain: OperationChain) -> str:
         call = f"[list(row) for row in {call}]"
     arguments = ", ".join(("self", *starter.arguments))
     return f"class Solution:\n    def {starter.name}({arguments}):\n        return {call}"
-
-
-# § Everyday words for what programs do, put into the words that code writers have learnt.
-# §
-# § A thesaurus applied in order to the plain statement: first what only describes the input,
-# § then what
-# § is done. Nothing here knows an operation; `program_families` does.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 _NOUN = (

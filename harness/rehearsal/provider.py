@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """The Inspect provider `rehearsal/WORKER`: how a reply comes about, its tokens and its time."""
 
 import ast
@@ -48,9 +49,6 @@ from harness.rehearsal.phrases import atomised
 from harness.rehearsal.programs import write_program
 from harness.rehearsal.workers import OutOfReach, Scratch, Worker, find_worker
 from harness.request import CURRENT, SampleIndex, request_digest
-
-# § Model arguments of a rehearsal worker (`-M` on Inspect's command line, `args` in a pool
-# § file).
 
 
 class WorkerArguments(BaseModel):
@@ -104,15 +102,6 @@ def worker_settings(model_name: str, model_args: dict[str, Any]) -> WorkerSettin
         stream=given.stream or worker.name,
         time_scale=given.time_scale,
     )
-
-
-# § The seam to Inspect: `rehearsal/<worker>` as a model provider, offline, with its own
-# § usage.
-# §
-# § Randomness comes from (seed, model or stream, request, epoch, occurrence) and from nothing
-# § else, so
-# § a reply can be reproduced from its log. Temperature scales slips; temperature 0 makes
-# § none.
 
 
 class RehearsalAPI(ModelAPI):
@@ -179,9 +168,6 @@ def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     )
 
 
-# § How a reply comes about: attempt the question, weigh what others said, write it down.
-
-
 OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
 """How much a worker trusts its own answer against one earlier reply."""
 
@@ -204,7 +190,7 @@ def respond(
         and worker.manner in ("plan", "solve")
         and worker.name in ("planner", "sage")
     ):
-        return plan_reply(worker, messages[-1].text if messages else "", paper)
+        return plan_reply(messages[-1].text if messages else "", paper)
     if chat.asked == "program":
         return _program(worker, chat, paper)
     if worker.manner == "recite" and chat.asked != "choice":
@@ -253,7 +239,7 @@ def _report_errors(chat: Chat, paper: Scratch) -> None:
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
     """State the facts that the question needs; computing is left to others."""
-    told = statements(place_statements(chat.everything, chat.earlier), known_names(worker))
+    told = statements(place_statements(chat.everything, chat.earlier), known_names(worker.facts))
     kept = [line for line in told if not paper.slips(1)]
     found = None if told else find_expression(chat.question)
     if found:
@@ -281,9 +267,6 @@ def _program(worker: Worker, chat: Chat, paper: Scratch) -> str:
     if code is None:
         return no_answer_reply(worker, "I do not know how to write this program", paper)
     return program_reply(worker, chat, code, own[0] if own and code == mine else "")
-
-
-# § Check what others said: recompute the equations in a reply, weigh replies, take the best.
 
 
 _LEFT = re.compile(r"[\d(][-+*/^().\d\s]*$")
@@ -371,16 +354,6 @@ def weigh(
     return max(weights, key=lambda answer: weights[answer]) if weights else None
 
 
-# § Plan: as a step, take a question apart in words; as a conductor, write the three lists.
-# §
-# § A conductor reads the question and the role cards. With hidden identities it cannot know
-# § who is
-# § who, and spreads its bets.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
 _QUESTION = re.compile(r"USER QUESTION:\s*(.*?)\s*(?=AVAILABLE LANGUAGE MODELS:|\Z)", re.DOTALL)
 _MODELS = re.compile(r"^\W*Model (\d+)(?:\s*[:\-]\s*(.*))?$", re.MULTILINE)
 _MOST = re.compile(r"at most (\d+)")
@@ -402,29 +375,73 @@ ROLES = {
 }
 
 
-def plan_reply(worker: Worker, prompt: str, paper: Scratch) -> str:
+_Step = tuple[str, str, tuple[int, ...] | str]
+"""Role or model, subtask, and what it reads."""
+_WORK = "Use the work above to answer the question."
+_FACTS = "Write down the facts and intermediate results that answering the question needs."
+_PLANS: dict[str, tuple[str, list[_Step]]] = {
+    "code": (
+        "The question asks for a program, so a model that writes code should do it in one step.",
+        [("code", "Write the program.", ())],
+    ),
+    "lookup": (
+        "The question asks for a fact, so the model with the largest store of facts should answer.",
+        [("facts", "", ())],
+    ),
+    "compute": (
+        "The question is a computation; one model computes and another checks the result.",
+        [
+            ("compute", "", ()),
+            ("check", "Check the reply above and give the final answer.", "all"),
+        ],
+    ),
+    "choice": (
+        "The question needs a formula or fact and then a computation, in that order.",
+        [
+            ("facts", "State the facts or the formula that the question needs.", ()),
+            ("compute", "Compute the result and choose.", "all"),
+        ],
+    ),
+    "composed": (
+        "The question needs facts first and a computation on them second.",
+        [("facts", _FACTS, ()), ("compute", _WORK, "all")],
+    ),
+    "found": (
+        "An element has to be found by computing before more can be looked up.",
+        [
+            ("facts", "Write down the facts that the question needs first.", ()),
+            ("compute", "Work out which element or planet is meant, by its number.", "all"),
+            ("facts", "Look up what the question asks of it.", "all"),
+            ("compute", _WORK, "all"),
+        ],
+    ),
+}
+
+
+def plan_reply(prompt: str, paper: Scratch) -> str:
     """Return a plan for the question in a conductor's prompt: reasoning, then three lists."""
     if _ASKED_AGAIN in prompt:
         return _KEEP
-    question, cards, limit = _read(prompt)
+    found, most = _QUESTION.search(prompt), _MOST.search(prompt)
+    question = found[1] if found else ""
+    listed = prompt[prompt.find("AVAILABLE LANGUAGE MODELS:") :]
+    cards = {int(m[1]): (m[2] or "").lower() for m in _MODELS.finditer(listed) if int(m[1]) < 100}
     if not cards:
         return "I see no models to choose from."
-    steps = _steps(question, cards, paper)[: max(1, limit)]
-    models = [model for model, _, _ in steps]
-    subtasks = ", ".join(_quoted(subtask) for _, subtask, _ in steps)
-    access = ", ".join('["all"]' if reads == "all" else str(list(reads)) for _, _, reads in steps)
+    reason, wanted = _PLANS[_kind(question)]
+    if not any(cards.values()):  # identities are hidden
+        wanted = [*wanted, ("all", "Give the final answer from the replies above.", "all")]
+    models: list[int] = []
+    for role, _, _ in wanted:
+        models.append(_pick(role, cards, paper, models))
+    limit = max(1, int(most[1][:3]) if most else 5)
+    subtasks = ", ".join(_quoted(subtask) for _, subtask, _ in wanted[:limit])
+    reads = [reads if at else () for at, (_, _, reads) in enumerate(wanted[:limit])]
+    access = ", ".join('["all"]' if one == "all" else str(list(one)) for one in reads)
     return (
-        f"{_reason(question)}\n\nmodel_id = {models}\nsubtasks = "
-        f"[{subtasks}]\naccess_list = [{access}]"
+        f"{reason}\n\nmodel_id = {models[:limit]}\nsubtasks = [{subtasks}]\n"
+        f"access_list = [{access}]"
     )
-
-
-def _read(prompt: str) -> tuple[str, dict[int, str], int]:
-    found = _QUESTION.search(prompt)
-    models = prompt[prompt.find("AVAILABLE LANGUAGE MODELS:") :]
-    cards = {int(m[1]): (m[2] or "").lower() for m in _MODELS.finditer(models) if int(m[1]) < 100}
-    most = _MOST.search(prompt)
-    return (found[1] if found else ""), cards, int(most[1][:3]) if most else 5
 
 
 def _kind(question: str) -> str:
@@ -434,8 +451,7 @@ def _kind(question: str) -> str:
     ):
         return "code"
     facts = re.search(name_pattern(), low) is not None and bool(attributes_in(low))
-    choice = re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE)
-    if choice:
+    if re.search(r"^\s*\(?[A-D][).:]", question, re.MULTILINE):
         return "lookup" if not re.search(r"\d", low.split("\na")[0]) else "choice"
     if facts and _FOUND.search(low):
         return "found"
@@ -443,75 +459,15 @@ def _kind(question: str) -> str:
 
 
 def _pick(role: str, cards: dict[int, str], paper: Scratch, taken: list[int]) -> int:
-    fitting = [model for model, card in cards.items() if re.search(ROLES[role], card)]
-    best = sorted(fitting, key=lambda m: -len(re.findall(ROLES[role], cards[m])))
-    if best:
-        return best[0]
-    spare = [model for model in cards if model not in taken] or list(cards)
-    return paper.random.choice(spare)
-
-
-def _steps(
-    question: str, cards: dict[int, str], paper: Scratch
-) -> list[tuple[int, str, tuple[int, ...] | str]]:
-    wanted = {
-        "code": [("code", "Write the program.", ())],
-        "lookup": [("facts", "", ())],
-        "compute": [
-            ("compute", "", ()),
-            ("check", "Check the reply above and give the final answer.", "all"),
-        ],
-        "choice": [
-            ("facts", "State the facts or the formula that the question needs.", ()),
-            ("compute", "Compute the result and choose.", "all"),
-        ],
-        "composed": [
-            (
-                "facts",
-                "Write down the facts and intermediate results that answering the question needs.",
-                (),
-            ),
-            ("compute", "Use the work above to answer the question.", "all"),
-        ],
-        "found": [
-            ("facts", "Write down the facts that the question needs first.", ()),
-            ("compute", "Work out which element or planet is meant, by its number.", "all"),
-            ("facts", "Look up what the question asks of it.", "all"),
-            ("compute", "Use the work above to answer the question.", "all"),
-        ],
-    }[_kind(question)]
-    hidden = not any(cards.values())
-    if hidden:
-        wanted = [*wanted, ("all", "Give the final answer from the replies above.", "all")]
-    steps: list[tuple[int, str, tuple[int, ...] | str]] = []
-    for role, subtask, reads in wanted:
-        model = _pick(role, cards, paper, [step[0] for step in steps])
-        steps.append((model, subtask, reads if steps else ()))
-    return steps
+    fits = {model: len(re.findall(ROLES[role], card)) for model, card in cards.items()}
+    if any(fits.values()):
+        return max(fits, key=lambda model: fits[model])
+    return paper.random.choice([model for model in cards if model not in taken] or list(cards))
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{escaped}"'
-
-
-def _reason(question: str) -> str:
-    reasons = {
-        "code": (
-            "The question asks for a program, so a model that writes code should do it in one step."
-        ),
-        "lookup": (
-            "The question asks for a fact, so the model with the largest store of facts "
-            "should answer."
-        ),
-        "compute": (
-            "The question is a computation; one model computes and another checks the result."
-        ),
-        "choice": "The question needs a formula or fact and then a computation, in that order.",
-        "composed": "The question needs facts first and a computation on them second.",
-        "found": "An element has to be found by computing before more can be looked up.",
-    }
-    return reasons[_kind(question)]
 
 
 def plan_in_words(chat: Chat, why: str) -> str:
@@ -522,9 +478,6 @@ def plan_in_words(chat: Chat, why: str) -> str:
     steps += ["Give the final answer in the form that is asked for."]
     listed = "\n".join(f"Step {at}: {step}" for at, step in enumerate(steps, start=1))
     return f"{listed}\n{why[:1].upper()}{why[1:]}, so I leave the steps to others."
-
-
-# § How workers put a result into words: working first, then the answer in the form asked for.
 
 
 ASIDES = (

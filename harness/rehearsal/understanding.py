@@ -1,27 +1,16 @@
+# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 """A text read as a calculation: letters bound, progressions and searches found, clauses in turn."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
 from harness.rehearsal.chat import plain_words, usual_words, without_format
 from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, op, understand
-from harness.rehearsal.stories import read_story
-
-# § Read a whole question about numbers: what its letters stand for, then its sentences in
-# § turn.
-# §
-# § `phrases` understands one stretch of words; here a question is cut into stretches, letters
-# § and
-# § references ("the two products", "that number", "its digits") are bound to what came
-# § before, and of
-# § several readings the one that accounts for most of the numbers is taken.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
+from harness.rehearsal.stories import A, read_story
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"
@@ -81,8 +70,12 @@ _REMAINDER = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def read_calculation(text: str, stories: bool) -> Node | None:
-    """Return the calculation a question asks for, None when no part of it is understood."""
+    """Return the calculation a question asks for, None when no part of it is understood.
+
+    Read once: a calculation is immutable, and workers read the same question again.
+    """
     state = bind(
         atomised(usual_words(plain_words(without_format(text)))),
         lambda part: _clause(part, [], stories),
@@ -96,15 +89,15 @@ def _finished(node: Node, state: Rewriting) -> Node:
     """Return a calculation with the last step that its reading left out: a remainder, its digits."""
     last = _LAST_DIGITS.search(state.text)
     if last and node.operation != "remainder":
-        many = int(state.atoms[int(last["many"])].value) if last["many"] else 1
+        many = int(state.at(last["many"]).value) if last["many"] else 1
         return op("remainder", node, number(10 ** min(9, many)))
     modulus = _MODULUS.search(state.text)
     if node.operation == "quotient" and re.search(r"\bremainder\b|left over", state.text):
         return op("remainder", *node.parts)
     if modulus and node.operation != "remainder":
         mark = next(mark for mark in modulus.groups() if mark)
-        if id(state.atoms[int(mark)]) not in _leaves(node):
-            return op("remainder", node, state.atoms[int(mark)])
+        if id(state.at(mark)) not in _leaves(node):
+            return op("remainder", node, state.at(mark))
     if _DIGITS.search(state.text) and not re.search(r"digit|search", node.show()):
         return op("digit sum", node)
     return node
@@ -126,7 +119,7 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
     if wrapped and len(re.findall(r"#\d+", wrapped["what"])) > 1:
         inner = _plainly(_copy(state, f"what is {wrapped['what']}?"), stories)
         if inner is not None and inner.operation in ("search", "arithmetic series", "sum"):
-            return op("remainder", inner, state.atoms[int(wrapped["by"][1:])])
+            return op("remainder", inner, state.at(wrapped["by"][1:]))
     return _plainly(state, stories)
 
 
@@ -135,10 +128,9 @@ def _plainly(state: Rewriting, stories: bool) -> Node | None:
     readers = (find_progression, find_search)
     if re.search(r"multiples?\b|divisible|primes?\b", state.text):
         readers = (find_search, find_progression)
-    for reader in readers:
-        node = reader(state)
-        if node is not None:
-            return node
+    node = next((node for reader in readers if (node := reader(state))), None)
+    if node is not None:
+        return node
     abstract = re.search(r"remainder|divisor|prime|digit|raised|\bpower\b", state.text)
     story = read_story(state) if stories and not abstract else None
     node = understand(_copy(state, state.text))
@@ -172,15 +164,14 @@ def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
     for pattern, operation in _GO_ON:
         found = pattern.match(part.text)
         if found and memory:
-            return [op(operation, memory[-1], part.atoms[int(found[1][1:])])]
+            return [op(operation, memory[-1], part.at(found[1][1:]))]
     _simplify(part)
     part.text = _TWICE.sub(lambda m: _both(m, part), part.text)
-    for reader in (find_progression, find_search):
-        node = reader(part)
-        if node is not None:
-            return [node]
+    node = find_progression(part) or find_search(part)
+    if node is not None:
+        return [node]
     understand(part)
-    marks = [part.atoms[int(mark)] for mark in re.findall(r"#(\d+)", part.text)]
+    marks = part.marks(part.text)
     known = {id(node) for node in memory}
     new = [node for node in marks if node.size() and id(node) not in known]
     story = read_story(part) if stories and not new else None
@@ -194,14 +185,13 @@ def _simplify(part: Rewriting) -> None:
             found = pattern.search(part.text)
             if found is None:
                 break
-            nodes = [part.atoms[int(mark)] for mark in found.groups() if mark]
-            nodes = nodes if len(nodes) > 1 else [*nodes, number(2)]
-            part.replace(*found.span(), op(operation, *nodes))
+            nodes = [part.at(mark) for mark in found.groups() if mark]
+            part.replace(*found.span(), op(operation, *[*nodes, number(2)][:2]))
 
 
 def _both(found: re.Match[str], part: Rewriting) -> str:
     """Write "multiply A by B and C by D" as two products."""
-    first, second, third, fourth = (part.atoms[int(mark)] for mark in found.groups()[1:])
+    first, second, third, fourth = map(part.at, found.groups()[1:])
     name = {"multiply": "product", "add": "sum", "divide": "quotient", "raise": "power"}[found[1]]
     return f"{part.atom(op(name, first, second))} and {part.atom(op(name, third, fourth))}"
 
@@ -211,9 +201,8 @@ def _refer(part: Rewriting, memory: list[Node]) -> None:
     if not memory:
         return
     if len(memory) > 1:
-        listed = " and ".join(
-            part.atom(node) for node in memory[-3 if "three" in part.text else -2 :]
-        )
+        latest = memory[-3 if "three" in part.text else -2 :]
+        listed = " and ".join(map(part.atom, latest))
         part.text = _SEVERAL.sub(f" {listed} ", part.text, count=1)
         if re.search(r"\btheir\b", part.text) and not re.search(r"#\d+", part.text):
             part.text = re.sub(
@@ -240,18 +229,6 @@ def _nth(word: str, memory: list[Node]) -> Node:
     if word in ("third", "3th"):
         return memory[min(2, len(memory) - 1)]
     return memory[-2] if len(memory) > 1 else memory[0]
-
-
-# § What letters stand for in a question ("let a be ...", "where n is ...", "call this number
-# § k").
-# §
-# § Each meaning is understood on its own and put wherever the letter stands, products without
-# § a sign
-# § included ("8a", "ab"). The same reading names what a reply could not finish
-# § (`parts_to_state`).
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
 
 
 Reader = Callable[[Rewriting], list[Node]]
@@ -291,35 +268,25 @@ def _pair(state: Rewriting, reader: Reader) -> bool:
     if found is None:
         return False
     names = [name for name in found.groups()[:3] if name]
-    nodes = [state.atoms[int(mark)] for mark in re.findall(r"#(\d+)", found[4])]
+    nodes = state.marks(found[4])
     if len(nodes) != len(names):
-        nodes = reader(Rewriting(found[4], state.atoms))
-    if len(nodes) != len(names):
-        return False
-    _drop(state, found)
-    for name, node in zip(names, nodes, strict=True):
-        _put(state, name, node)
-    return True
+        nodes = reader(_copy(state, found[4]))
+    return len(nodes) == len(names) and _bound(state, found, dict(zip(names, nodes, strict=True)))
 
 
 def _for(state: Rewriting, reader: Reader) -> bool:
     found = _FOR.search(state.text)
     if found is None:
         return False
-    _drop(state, found)
-    for name, mark in ((found[1], found[2]), (found[3], found[4])):
-        if name:
-            _put(state, name, state.atoms[int(mark[1:])])
-    return True
+    pairs = ((found[1], found[2]), (found[3], found[4]))
+    return _bound(state, found, {name: state.at(mark[1:]) for name, mark in pairs if name})
 
 
 def _single(state: Rewriting, reader: Reader) -> bool:
     for found in _SINGLE.finditer(state.text):
         node = _meaning(found[2], state, reader)
         if node is not None:
-            _drop(state, found)
-            _put(state, found[1], node)
-            return True
+            return _bound(state, found, {found[1]: node})
     return False
 
 
@@ -328,9 +295,7 @@ def _called(state: Rewriting, reader: Reader) -> bool:
     node = _meaning(found["what"], state, reader) if found else None
     if found is None or node is None:
         return False
-    _drop(state, found)
-    _put(state, found["name"], node)
-    return True
+    return _bound(state, found, {found["name"]: node})
 
 
 def _denoted(state: Rewriting, reader: Reader) -> bool:
@@ -339,21 +304,22 @@ def _denoted(state: Rewriting, reader: Reader) -> bool:
     node = _meaning(found["what"], state, reader) if found and name else None
     if found is None or node is None or name is None:
         return False
-    _drop(state, found)
-    _put(state, name, node)
-    return True
+    return _bound(state, found, {name: node})
 
 
 def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:
     if not re.search(r"#\d+", words):
         return None
-    nodes = reader(Rewriting(words.strip(), state.atoms))
+    nodes = reader(_copy(state, words.strip()))
     return nodes[-1] if nodes else None
 
 
-def _drop(state: Rewriting, found: re.Match[str]) -> None:
-    start, end = found.span()
-    state.text = f"{state.text[:start]} . {state.text[end:]}"
+def _bound(state: Rewriting, found: re.Match[str], meanings: dict[str, Node]) -> bool:
+    """Take a definition out of the text and put what its letters mean in their place."""
+    state.text = f"{state.text[: found.start()]} . {state.text[found.end() :]}"
+    for name, node in meanings.items():
+        _put(state, name, node)
+    return True
 
 
 def _put(state: Rewriting, name: str, node: Node) -> None:
@@ -373,44 +339,32 @@ def _factors(found: re.Match[str], name: str, mark: str) -> str:
     return " * ".join(mark if letter == name else letter for letter in found[0])
 
 
-# § Arithmetic and geometric progressions: each quantity is looked for on its own, in any
-# § order.
-# §
-# § First term, difference or ratio, listed terms, which term, how many, the last one; then
-# § what is
-# § asked. Rows of seats and daily savings are progressions in other clothes.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-
-
-_A = r"#(\d+)"
 _THING = r"(?:terms?|numbers?|members?|entries|entry|elements?|rows?|days?|weeks?|months?|years?|hours?|layers?|levels?|steps?|rounds?|one|shelf|shelves|minutes?|lengths?|values?)"
 _KIND = re.compile(
     r"arithmetic (?:progression|sequence|series)|geometric (?:progression|sequence|series)|common (?:difference|ratio)"
-    rf"|\b(?:sequence|progression|series)\b|(?:each|every) (?:\w+ ){{0,4}}(?:{_THING} )?(?:\w+ ){{0,4}}(?:{_A}|twice|double|triple|three times) (?:\w+ )?(?:more|fewer|less|times|as many|larger|greater|smaller)?"
+    rf"|\b(?:sequence|progression|series)\b|(?:each|every) (?:\w+ ){{0,4}}(?:{_THING} )?(?:\w+ ){{0,4}}(?:{A}|twice|double|triple|three times) (?:\w+ )?(?:more|fewer|less|times|as many|larger|greater|smaller)?"
     r"|double|triple|(?:more|fewer|less|larger|greater|as many|as much)\b[^.?]{0,25} (?:than|as) (?:the|in the|on the) (?:\w+ )?(?:before|previous|preceding|one|row|day|week)"
     r"|(?:increas|rais|grow|ris)\w* (?:\w+ ){0,3}by #\d+ (?:\w+ ){0,2}(?:each|every|per)"
 )
 _SLOTS: tuple[tuple[str, str], ...] = (
-    ("terms", rf"(?:first|initial|1th)\s*{_A}\s*(?:{_THING})|(?:after|for|over|in) (?:the )?{_A} (?:{_THING})|{_A} (?:terms|rows|layers|shelves|levels) (?:in all|in total|altogether)|(?:has|of|with|and|have|are|contains|over|in|for|after) (?:exactly |the )?{_A} (?:terms|rows|days|weeks|months|years|layers|shelves|levels|hours)|terms? n\s*=\s*{_A}"),
-    ("difference", rf"(?:common )?difference(?: between (?:\w+ )*terms| d)?(?: is| of| equal to| equals|\s*=|:)*\s*{_A}"),
-    ("difference", rf"(?:increas|grow|ris|go(?:es|ing)? up|rais)\w*(?: \w+){{0,4}} by(?: a constant| exactly)?\s*{_A}"),
-    ("difference", rf"{_A}\s*(?:\w+ ){{0,2}}?(?:more|greater|larger|bigger|higher|above|longer|further)\b[^.?#]{{0,40}}(?:than|the (?:one|term)|before|previous|preceding|each|every)"),
-    ("difference", rf"(?:in )?steps? of\s*{_A}|adding\s*{_A}|adds?\s*{_A} (?:\w+ ){{0,2}}(?:each|every|to (?:the|each))|{_A} is added|step(?: size)? is\s*{_A}|{_A} apart|{_A} extra|{_A} additional"),
-    ("fall", rf"(?:decreas|fall|drop|go(?:es|ing)? down|shrink)\w*(?: \w+){{0,4}} by\s*{_A}|{_A}\s*(?:\w+ ){{0,2}}?(?:less|fewer|smaller|lower)\b[^.?#]{{0,30}}(?:than|before|previous|each)|subtract\w*\s*{_A}"),
-    ("ratio", rf"(?:common )?ratio(?: r)?(?: is| of| equal to| equals|\s*=|:)*\s*{_A}"),
-    ("ratio", rf"multipl(?:ied|ying|ies|y)(?: \w+){{0,4}} by\s*{_A}|{_A}\s*times (?:the (?:one|term|number|previous|preceding)|as (?:many|much|large|big)|its predecessor|that|what|larger)|{_A} fold|times\s*{_A} each"),
-    ("first", rf"(?:first|initial|starting|opening) (?:{_THING})?(?:\s*a)?(?: of (?:an?|the|this) [a-z ]{{0,30}}(?:sequence|progression|series))?(?: (?:is|of|equal to|equals|has|have|holds|contains|was|there are|counts|seats|he|she|saves?|puts?|runs?|reads?|uses))*\s*(?:=|:|\$|€)?\s*{_A}"),
-    ("first", rf"(?:start|begin)(?:s|ning|ing)?(?: \w+)? (?:with|at|from|by \w+ing)(?: the (?:number|term|value))?\s*\$?{_A}|a_\(?#\d+\)?\s*=\s*{_A}|{_A} (?:\w+ ){{1,3}}(?:in|on|for) the (?:first|1th) "),
-    ("first", rf"(?:first|1th) (?:day|week|month|year|hour|row|minute)\b[^.?#]{{0,40}}{_A}"),
-    ("nth", rf"{_A}(?:th|st|nd|rd) {_THING}|(?:term|row|entry|member|day|number in position|week|month|level|layer) (?:number |no\. )?{_A}\b|position {_A}"),
-    ("last", rf"last (?:term )?(?:is|of|equals|=)?\s*{_A}|(?:up to|ends? (?:with|at|in)|ending (?:with|at|in)|finishing (?:with|at))(?: and including)?\s*{_A}|\.\.\.\s*[,+]?\s*{_A}"),
+    ("terms", rf"(?:first|initial|1th)\s*{A}\s*(?:{_THING})|(?:after|for|over|in) (?:the )?{A} (?:{_THING})|{A} (?:terms|rows|layers|shelves|levels) (?:in all|in total|altogether)|(?:has|of|with|and|have|are|contains|over|in|for|after) (?:exactly |the )?{A} (?:terms|rows|days|weeks|months|years|layers|shelves|levels|hours)|terms? n\s*=\s*{A}"),
+    ("difference", rf"(?:common )?difference(?: between (?:\w+ )*terms| d)?(?: is| of| equal to| equals|\s*=|:)*\s*{A}"),
+    ("difference", rf"(?:increas|grow|ris|go(?:es|ing)? up|rais)\w*(?: \w+){{0,4}} by(?: a constant| exactly)?\s*{A}"),
+    ("difference", rf"{A}\s*(?:\w+ ){{0,2}}?(?:more|greater|larger|bigger|higher|above|longer|further)\b[^.?#]{{0,40}}(?:than|the (?:one|term)|before|previous|preceding|each|every)"),
+    ("difference", rf"(?:in )?steps? of\s*{A}|adding\s*{A}|adds?\s*{A} (?:\w+ ){{0,2}}(?:each|every|to (?:the|each))|{A} is added|step(?: size)? is\s*{A}|{A} apart|{A} extra|{A} additional"),
+    ("fall", rf"(?:decreas|fall|drop|go(?:es|ing)? down|shrink)\w*(?: \w+){{0,4}} by\s*{A}|{A}\s*(?:\w+ ){{0,2}}?(?:less|fewer|smaller|lower)\b[^.?#]{{0,30}}(?:than|before|previous|each)|subtract\w*\s*{A}"),
+    ("ratio", rf"(?:common )?ratio(?: r)?(?: is| of| equal to| equals|\s*=|:)*\s*{A}"),
+    ("ratio", rf"multipl(?:ied|ying|ies|y)(?: \w+){{0,4}} by\s*{A}|{A}\s*times (?:the (?:one|term|number|previous|preceding)|as (?:many|much|large|big)|its predecessor|that|what|larger)|{A} fold|times\s*{A} each"),
+    ("first", rf"(?:first|initial|starting|opening) (?:{_THING})?(?:\s*a)?(?: of (?:an?|the|this) [a-z ]{{0,30}}(?:sequence|progression|series))?(?: (?:is|of|equal to|equals|has|have|holds|contains|was|there are|counts|seats|he|she|saves?|puts?|runs?|reads?|uses))*\s*(?:=|:|\$|€)?\s*{A}"),
+    ("first", rf"(?:start|begin)(?:s|ning|ing)?(?: \w+)? (?:with|at|from|by \w+ing)(?: the (?:number|term|value))?\s*\$?{A}|a_\(?#\d+\)?\s*=\s*{A}|{A} (?:\w+ ){{1,3}}(?:in|on|for) the (?:first|1th) "),
+    ("first", rf"(?:first|1th) (?:day|week|month|year|hour|row|minute)\b[^.?#]{{0,40}}{A}"),
+    ("nth", rf"{A}(?:th|st|nd|rd) {_THING}|(?:term|row|entry|member|day|number in position|week|month|level|layer) (?:number |no\. )?{A}\b|position {A}"),
+    ("last", rf"last (?:term )?(?:is|of|equals|=)?\s*{A}|(?:up to|ends? (?:with|at|in)|ending (?:with|at|in)|finishing (?:with|at))(?: and including)?\s*{A}|\.\.\.\s*[,+]?\s*{A}"),
 )  # fmt: skip
 _GIVEN = re.compile(
-    rf"(?:{_A}(?:th|st|nd|rd) (?:term|member|entry)(?: of (?:an?|the) [a-z ]{{3,40}})?|a_\(?{_A}\)?)(?: (?:is|equals|of))?\s*=?\s*{_A}(?!th|st|nd|rd)"
+    rf"(?:{A}(?:th|st|nd|rd) (?:term|member|entry)(?: of (?:an?|the) [a-z ]{{3,40}})?|a_\(?{A}\)?)(?: (?:is|equals|of))?\s*=?\s*{A}(?!th|st|nd|rd)"
 )
-_LISTED = re.compile(rf"{_A}\s*,\s*{_A}\s*,\s*(?:and\s*)?{_A}((?:\s*,\s*(?:and\s*)?#\d+)*)")
+_LISTED = re.compile(rf"{A}\s*,\s*{A}\s*,\s*(?:and\s*)?{A}((?:\s*,\s*(?:and\s*)?#\d+)*)")
 _SUM = r"\bsum\b|total|altogether|in all\b|add(?:ed|ing)? (?:up|together|the)|how (?:many|much) (?:\w+ ){1,4}(?:in all|altogether|in total|does|did|will|are|has|can|do)"
 
 
@@ -431,28 +385,27 @@ def find_progression(state: Rewriting) -> Node | None:
         return None
     if not _KIND.search(text) and not (listed and re.search(r"\.\.\.|pattern", text)):
         return None
-    found = _fill(text, state.atoms)
+    found = _fill(state)
     _settle(found, re.search(r"geometric|ratio\b", text) is not None, text)
-    node = _asked(found, text)
-    return node
+    return _asked(found, text)
 
 
-def _fill(text: str, atoms: list[Node]) -> _Found:
-    found = _Found()
+def _fill(state: Rewriting) -> _Found:
+    found, text = _Found(), state.text
     for given in _GIVEN.finditer(text):
-        marks = [mark for mark in given.groups() if mark]
-        found.given.append((atoms[int(marks[0])], atoms[int(marks[1])]))
-    rest = _GIVEN.sub(" ; ", text) if len(found.given) > 1 or found.given else text
+        marks = [state.at(mark) for mark in given.groups() if mark]
+        found.given.append((marks[0], marks[1]))
+    rest = _GIVEN.sub(" ; ", text)
     listed = _LISTED.search(rest)
     if listed:
-        found.listed = [atoms[int(mark)] for mark in re.findall(r"#(\d+)", listed[0])]
+        found.listed = state.marks(listed[0])
         rest = rest.replace(listed[0], " listed ", 1)
     for name, pattern in _SLOTS:
         if name in found.slots:
             continue
         match = re.search(pattern, rest)
         if match:
-            found.slots[name] = atoms[int(next(mark for mark in match.groups() if mark))]
+            found.slots[name] = state.at(next(mark for mark in match.groups() if mark))
             if name != "last":
                 rest = rest.replace(match[0], " ; ", 1)
     return found
@@ -466,7 +419,7 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
     if re.search(r"\b(?:tripl(?:es?|ed|ing)|three times|3 times)\b", text):
         slots.setdefault("ratio", number(3))
     if "fall" in slots and "difference" not in slots:
-        slots["difference"] = op("difference", number(0), slots["fall"])
+        slots["difference"] = number(0) - slots["fall"]
     if len(found.listed) >= 2:
         first, second = found.listed[:2]
         values = [node.value for node in found.listed[:3]]
@@ -475,17 +428,13 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
             plain and values[0] != 0 and values[1] - values[0] != values[2] - values[1]
         )
         slots["first"] = first
-        slots["ratio" if geometric else "difference"] = op(
-            "quotient" if geometric else "difference", second, first
-        )
+        slots |= {"ratio": second / first} if geometric else {"difference": second - first}
     if len(found.given) == 2 and not geometric:
         (i, x), (j, y) = found.given
-        slots["difference"] = op("quotient", op("difference", y, x), op("difference", j, i))
+        slots["difference"] = (y - x) / (j - i)
     if found.given and "difference" in slots and "first" not in slots and not geometric:
         i, x = found.given[0]
-        slots["first"] = op(
-            "difference", x, op("product", op("difference", i, number(1)), slots["difference"])
-        )
+        slots["first"] = x - (i - 1) * slots["difference"]
     if geometric or ("ratio" in slots and "difference" not in slots):
         slots.pop("difference", None)
 
@@ -502,18 +451,15 @@ def _asked(found: _Found, text: str) -> Node | None:
         return step
     if first is None or (step is None and ratio is None):
         return None
-    return _further(slots, (first, step, ratio), text)
+    return _further(slots, first, text)
 
 
-def _further(
-    slots: dict[str, Node], known: tuple[Node, Node | None, Node | None], text: str
-) -> Node | None:
+def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
     """Return what is asked of a progression whose first term and step or ratio are known."""
-    first, step, ratio = known
-    last, nth = slots.get("last"), slots.get("nth")
-    count = slots.get("terms")
+    step, last, nth, count = (slots.get(key) for key in ("difference", "last", "nth", "terms"))
+    ratio = slots.get("ratio", number(1))
     if last is not None and step is not None and count is None:
-        count = op("sum", op("quotient", op("difference", last, first), step), number(1))
+        count = (last - first) / step + 1
         if re.search(r"how many (?:terms|numbers|members|entries)|number of terms", text):
             return count
     adding = re.search(_SUM, text) is not None
@@ -521,38 +467,17 @@ def _further(
         return _term(first, step, ratio, nth)
     if count is None:
         return None
-    return _counted((first, step, ratio, count), adding, text)
-
-
-def _counted(
-    terms: tuple[Node, Node | None, Node | None, Node], adding: bool, text: str
-) -> Node | None:
-    """Return the sum of so many terms, or the last of them."""
-    first, step, ratio, count = terms
+    if adding and step is not None:
+        return op("arithmetic series", first, step, count)
     if adding:
-        if step is not None:
-            return op("arithmetic series", first, step, count)
-        return op("geometric series", first, ratio or number(1), count)
+        return op("geometric series", first, ratio, count)
     if step is None and re.search(r"\bafter\b", text) and "term" not in text:
-        return op("product", first, op("power", ratio or number(1), count))
+        return first * ratio**count
     return _term(first, step, ratio, count)
 
 
-def _term(first: Node, step: Node | None, ratio: Node | None, nth: Node) -> Node:
-    before = op("difference", nth, number(1))
-    if step is not None:
-        return op("sum", first, op("product", step, before))
-    return op("product", first, op("power", ratio or number(1), before))
-
-
-# § Questions that range over numbers, as in "how many integers up to 500 are multiples of 6".
-# §
-# § A question becomes a range, conditions and what is asked of the numbers that meet them;
-# § then the
-# § worker looks at the numbers one by one, as far as its reach goes.
-
-
-# ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
+def _term(first: Node, step: Node | None, ratio: Node, nth: Node) -> Node:
+    return first * ratio ** (nth - 1) if step is None else first + step * (nth - 1)
 
 
 OPEN = Node("open")
@@ -562,14 +487,14 @@ OPEN = Node("open")
 def find_search(state: Rewriting) -> Node | None:
     """Return the search that a question asks for, None when it asks for something else."""
     text = state.text
-    wanted = _wanted(text)
+    wanted = next((wanted for wanted, pattern in _WANTED if re.search(pattern, text)), None)
     if wanted is None:
         return None
-    conditions, rest = _conditions(text, state.atoms)
-    divisors, joined, rest = _divisors(rest, state.atoms)
+    conditions, rest = _conditions(text, state)
+    divisors, joined, rest = _divisors(rest, state)
     if divisors:
         conditions.append(("divisible", divisors))
-    low, high = _range(rest, state.atoms)
+    low, high = _range(rest, state)
     unbounded = high is None and wanted in ("count", "sum", "greatest")
     if not conditions or unbounded:
         return None
@@ -578,69 +503,46 @@ def find_search(state: Rewriting) -> Node | None:
     return Node("search", (low or number(1), high or OPEN, *parts), names=names)
 
 
-def _wanted(text: str) -> str | None:
-    for wanted, pattern in (
-        (
-            "least",
-            r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of",
-        ),
-        ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
-        (
-            "sum",
-            r"\bsum of (?:all |the |every )|add (?:up )?all|total of all|their (?:sum|total)|add them",
-        ),
-        (
-            "least",
-            r"(?:next|which) prime[^#]{0,40}(?:after|follow|beyond)|smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest"
-            r"|minimum|first positive",
-        ),
-        (
-            "greatest",
-            r"prime[^#]{0,30}(?:before|preced)|largest|greatest (?:integer|number|whole|prime|multiple|n\b|#\d+ digit)"
-            r"|biggest|highest",
-        ),
-    ):
-        if re.search(pattern, text):
-            return wanted
-    found = re.search(
-        r"(?:what|which|find|determine) (?:is )?(?:the )?(?:positive )?(?:integer|number)\b", text
-    )
-    return "least" if found else None
+_WANTED = (
+    ("least", r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of"),
+    ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
+    ("sum", r"\bsum of (?:all |the |every )|add (?:up )?all|total of all|their (?:sum|total)|add them"),
+    ("least", r"(?:next|which) prime[^#]{0,40}(?:after|follow|beyond)|smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest|minimum|first positive"),
+    ("greatest", r"prime[^#]{0,30}(?:before|preced)|largest|greatest (?:integer|number|whole|prime|multiple|n\b|#\d+ digit)|biggest|highest"),
+    ("least", r"(?:what|which|find|determine) (?:is )?(?:the )?(?:positive )?(?:integer|number)\b"),
+)  # fmt: skip
 
 
-def _conditions(text: str, atoms: Sequence[Node]) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
+def _conditions(text: str, state: Rewriting) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
     found: list[tuple[str, tuple[Node, ...]]] = []
     for name, pattern in stories.CONDITIONS:
         for match in list(re.finditer(pattern, text)):
             if " each of" in match[0] or " all of" in match[0]:
                 continue
-            parts = tuple(atoms[int(mark)] for mark in match.groups() if mark)
+            parts = tuple(state.at(mark) for mark in match.groups() if mark)
             found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
             text = text.replace(match[0], " ; ", 1)
     shared = re.search(
-        rf"remainder(?: of)?\s*{stories.A}[^#.]{{0,50}}by\s*(?:each of|all of|any of"
+        rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}by\s*(?:each of|all of|any of"
         rf"|both|each)?\s*({stories.MANY})",
         text,
     )
-    if shared and len(marks := re.findall(stories.A, shared[2])) > 1:
-        found += [("remainder", (atoms[int(shared[1])], atoms[int(mark)])) for mark in marks]
+    if shared and len(moduli := state.marks(shared[2])) > 1:
+        found += [("remainder", (state.at(shared[1]), modulus)) for modulus in moduli]
         text = text.replace(shared[0], " ; ", 1)
     many = re.search(
         rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})", text
     )
     if many:
-        left, right = (re.findall(stories.A, many[group]) for group in (1, 4))
+        left, right = (state.marks(many[group]) for group in (1, 4))
         if len(left) == len(right):
-            found += [
-                ("remainder", (atoms[int(r)], atoms[int(m)]))
-                for r, m in zip(left, right, strict=True)
-            ]
+            found += [("remainder", pair) for pair in zip(left, right, strict=True)]
             text = text.replace(many[0], " ; ", 1)
     found += [(name, ()) for name, pattern in stories.PLAIN if re.search(pattern, text)]
     return found, text
 
 
-def _divisors(text: str, atoms: Sequence[Node]) -> tuple[tuple[Node, ...], str, str]:
+def _divisors(text: str, state: Rewriting) -> tuple[tuple[Node, ...], str, str]:
     spans = list(
         re.finditer(
             rf"(?:divisible|multiples?|divided evenly|evenly divisible)\s+(?:by|of)\s+"
@@ -651,16 +553,16 @@ def _divisors(text: str, atoms: Sequence[Node]) -> tuple[tuple[Node, ...], str, 
     )
     if not spans:
         return (), "all", text
-    divisors = tuple(atoms[int(mark)] for span in spans for mark in re.findall(stories.A, span[1]))
+    divisors = tuple(node for span in spans for node in state.marks(span[1]))
     rest = text
     for span in spans:
         rest = rest.replace(span[0], " ; ", 1)
-    return divisors, _joined(text, atoms), rest
+    return divisors, _joined(text, state), rest
 
 
-def _joined(text: str, atoms: Sequence[Node]) -> str:
+def _joined(text: str, state: Rewriting) -> str:
     exactly = re.search(r"exactly #(\d+) of", text)
-    if (exactly and atoms[int(exactly[1])].value == 1) or "but not both" in text:
+    if (exactly and state.at(exactly[1]).value == 1) or "but not both" in text:
         return "one"
     if re.search(
         r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: "
@@ -672,33 +574,27 @@ def _joined(text: str, atoms: Sequence[Node]) -> str:
         return "first only"
     if re.search(r"\bnot (?:divisible|(?:a )?multiples?)", text):
         return "none"
-    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{stories.A} or\b|,\s*or\b", text)
+    joins = re.search(rf"(?:by|of)\s+(?:either|at least \S+ of)|{A} or\b|,\s*or\b", text)
     return "any" if joins else "all"
 
 
-def _range(text: str, atoms: Sequence[Node]) -> tuple[Node | None, Node | None]:
+def _range(text: str, state: Rewriting) -> tuple[Node | None, Node | None]:
     for pattern, up, down in stories.BOUNDS:
         found = re.search(pattern, text)
         if found:
             strict = bool(re.search(r"strictly between|exclusive", text))
-            return (
-                _shifted(atoms[int(found[1])], up + strict),
-                _shifted(atoms[int(found[2])], down - strict),
-            )
-    wide = re.search(rf"{stories.A}\s*digit\b", text)
-    if wide and atoms[int(wide[1])].value in (1, 2, 3, 4, 5):
-        digits = int(atoms[int(wide[1])].value)
+            low, high = state.at(found[1]), state.at(found[2])
+            return _shifted(low, up + strict), _shifted(high, down - strict)
+    wide = re.search(rf"{A}\s*digit\b", text)
+    if wide and state.at(wide[1]).value in (1, 2, 3, 4, 5):
+        digits = int(state.at(wide[1]).value)
         return number(10 ** (digits - 1)), number(10**digits - 1)
-    low = next(
-        (_shifted(atoms[int(m[1])], by) for p, by in stories.LOWER if (m := re.search(p, text))),
-        None,
-    )
-    high = next(
-        (_shifted(atoms[int(m[1])], by) for p, by in stories.UPPER if (m := re.search(p, text))),
-        None,
+    low, high = (
+        next((_shifted(state.at(m[1]), by) for p, by in ends if (m := re.search(p, text))), None)
+        for ends in (stories.LOWER, stories.UPPER)
     )
     return low, high
 
 
 def _shifted(node: Node, by: int) -> Node:
-    return Node("sum", (node, number(by))) if by else node
+    return node + by if by else node

@@ -7,14 +7,6 @@ from typing import Literal
 
 from harness.errors import UserError
 
-# § Who the rehearsal workers are: what each has learnt, how far it reaches, how it slips and
-# § speaks.
-# §
-# § Every number here is a property of a program, not of a question: vocabulary, digits,
-# § steps, slips.
-# § Pools may override `slip` and `verbosity` (model arguments); skills belong to the worker.
-
-
 Facts = Literal["none", "common", "all"]
 Manner = Literal["solve", "recite", "verify", "format", "plan"]
 
@@ -22,28 +14,11 @@ ARITHMETIC = frozenset(
     {"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"}
 )
 SCHOOL = ARITHMETIC | {
-    "common divisor",
-    "common multiple",
-    "digit sum",
-    "digit count",
-    "factorial",
-    "binomial",
-    "logarithm",
-    "arithmetic series",
-    "search",
-    "divisible",
-    "even",
-    "odd",
-    "square",
-    "prime",
-}
-SCHOLARLY = SCHOOL | {
-    "divisor count",
-    "base conversion",
-    "base reading",
-    "geometric series",
-    "remainder",
-}
+    "common divisor", "common multiple", "digit sum", "digit count", "factorial", "binomial",
+    "logarithm", "arithmetic series", "search", "divisible", "even", "odd", "square", "prime",
+}  # fmt: skip
+SCHOLARLY = SCHOOL | {"divisor count", "base conversion", "base reading", "geometric series"}
+NOTHING = frozenset({"nothing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,122 +51,31 @@ class Worker:
     tokens_per_s: float = 80.0
 
 
-NOTHING = frozenset({"nothing"})
-
+# Skills belong to the worker; pools may override slips, limits and verbosity (model arguments).
 WORKERS: dict[str, Worker] = {
     worker.name: worker
     for worker in (
-        Worker(
-            "abacus",
-            slip=0.02,
-            digits=400,
-            stories=True,
-            verbosity=1.0,
-            latency_s=0.6,
-            tokens_per_s=120,
-        ),
-        Worker(
-            "scribe",
-            slip=0.03,
-            digits=12,
-            knows=ARITHMETIC,
-            families=200,
-            code_slip=0.05,
-            verbosity=1.0,
-            latency_s=1.2,
-            tokens_per_s=90,
-        ),
-        Worker(
-            "scholar",
-            manner="recite",
-            slip=0.03,
-            knows=NOTHING,
-            facts="all",
-            formulas=True,
-            verbosity=1.2,
-            latency_s=0.9,
-            tokens_per_s=100,
-        ),
-        Worker(
-            "sage",
-            slip=0.035,
-            digits=30,
-            reach=400,
-            knows=SCHOLARLY,
-            facts="common",
-            formulas=True,
-            stories=True,
-            passes=2,
-            families=44,
-            code_slip=0.03,
-            verbosity=1.6,
-            latency_s=3.0,
-            tokens_per_s=45,
-        ),
-        Worker(
-            "swift",
-            slip=0.04,
-            digits=16,
-            reach=120,
-            knows=SCHOOL,
-            floats=True,
-            facts="common",
-            formulas=True,
-            families=30,
-            code_slip=0.04,
-            verbosity=0.7,
-            prose=True,
-            latency_s=0.2,
-            tokens_per_s=250,
-        ),
-        Worker(
-            "planner",
-            manner="plan",
-            slip=0.03,
-            digits=12,
-            reach=100,
-            knows=ARITHMETIC,
-            verbosity=1.2,
-            latency_s=1.0,
-            tokens_per_s=100,
-        ),
-        Worker(
-            "verifier",
-            manner="verify",
-            slip=0.01,
-            digits=60,
-            reach=2000,
-            knows=SCHOLARLY,
-            families=30,
-            code_slip=0.012,
-            verbosity=1.3,
-            latency_s=1.5,
-            tokens_per_s=80,
-        ),
-        Worker(
-            "polymath",
-            slip=0.004,
-            digits=400,
-            facts="all",
-            formulas=True,
-            stories=True,
-            families=400,
-            code_slip=0.003,
-            verbosity=1.0,
-            latency_s=0.5,
-            tokens_per_s=150,
-        ),
-        Worker(
-            "formatter",
-            manner="format",
-            slip=0.0,
-            knows=NOTHING,
-            verbosity=0.5,
-            latency_s=0.2,
-            tokens_per_s=200,
-        ),
+        Worker("abacus", slip=0.02, digits=400, stories=True, latency_s=0.6, tokens_per_s=120),
+        Worker("scribe", slip=0.03, digits=12, knows=ARITHMETIC, families=200, code_slip=0.05,
+               latency_s=1.2, tokens_per_s=90),
+        Worker("scholar", "recite", slip=0.03, knows=NOTHING, facts="all", formulas=True,
+               verbosity=1.2, latency_s=0.9, tokens_per_s=100),
+        Worker("sage", slip=0.035, digits=30, reach=400, knows=SCHOLARLY, facts="common",
+               formulas=True, stories=True, passes=2, families=44, code_slip=0.03, verbosity=1.6,
+               latency_s=3.0, tokens_per_s=45),
+        Worker("swift", slip=0.04, digits=16, reach=120, knows=SCHOOL, floats=True, facts="common",
+               formulas=True, families=30, code_slip=0.04, verbosity=0.7, prose=True,
+               latency_s=0.2, tokens_per_s=250),
+        Worker("planner", "plan", slip=0.03, digits=12, reach=100, knows=ARITHMETIC, verbosity=1.2,
+               latency_s=1.0, tokens_per_s=100),
+        Worker("verifier", "verify", slip=0.01, digits=60, reach=2000, knows=SCHOLARLY, families=30,
+               code_slip=0.012, verbosity=1.3, latency_s=1.5, tokens_per_s=80),
+        Worker("polymath", slip=0.004, digits=400, facts="all", formulas=True, stories=True,
+               families=400, code_slip=0.003, latency_s=0.5, tokens_per_s=150),
+        Worker("formatter", "format", slip=0.0, knows=NOTHING, verbosity=0.5, latency_s=0.2,
+               tokens_per_s=200),
     )
-}
+}  # fmt: skip
 
 
 def find_worker(name: str) -> Worker:
@@ -200,15 +84,6 @@ def find_worker(name: str) -> Worker:
         known = ", ".join(WORKERS)
         raise UserError(f"There is no rehearsal worker {name!r}; known workers: {known}.")
     return WORKERS[name]
-
-
-# § A worker's scratch paper: where it computes, how much it can hold, and where it slips.
-# §
-# § Failures come from limits (too many digits, too many steps, an operation never learnt) and
-# § from
-# § slips: a small probability *per elementary operation*, like sampling temperature. So
-# § longer work
-# § fails more often, independent replicates fail differently, and voting helps.
 
 
 Number = int | Fraction

@@ -19,16 +19,6 @@ from harness.records import Question
 from harness.rewards.outcome import Status
 from harness.suite import Suite
 
-# § A box that keeps to a deadline: no run outlasts it, and after it none begins.
-# §
-# § A program that runs into its own limit has failed, and that is graded. One that is ended
-# § here was
-# § not given its time, so nothing is said about it: `DeadlinePassed` is raised instead of an
-# § outcome.
-# § Not here: which deadline an item has (core.py). The box is any `sandbox.Box`; the hub
-# § imports none.
-
-
 OFFICIAL = "official"
 """The runner that takes all inputs in one process: its limits hold for all of them together."""
 
@@ -121,14 +111,6 @@ def _while(there_is_time: Callable[[], bool], given: Iterator[bytes]) -> Generat
         except StopIteration:
             return
         yield one
-
-
-# § Grade many replies, each once: in threads, within a time, with the work of equal ones
-# § shared.
-# §
-# § The grade itself is the suite's own function, the one that scores an evaluation. Not here:
-# § who
-# § answered (core.py) and what a grade is worth as a reward (core.py).
 
 
 REMEMBERED = 1 << 16

@@ -26,8 +26,8 @@ from harness.errors import UserError
 from harness.files import read_limited
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues
-from harness.rewards.reward import Reward, RewardSettings, Sampler, as_reply
+from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, Sampler, as_reply
+from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import PromptOf, ReplyOnUnscored, RewardService, reward_app, user_prompt
 from harness.rewards.splits import (
     BareText,
@@ -42,14 +42,6 @@ from harness.rewards.splits import (
 from harness.run.catalogue import Catalogue
 from harness.run.systems import refuse_unready
 from harness.suite import ModelGraded, Split
-
-# § `podium reward serve`: everything refused that can be, then a reward service until a
-# § signal.
-# §
-# § The hub knows neither suites nor conductors, so both are handed in. Not here: the
-# § endpoints
-# § (service.py) and the port (hosting.py).
-
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 
@@ -216,17 +208,6 @@ def _ended(service: RewardService) -> str:
     return f"Stopped. {said['items']} rewards: {counted or 'none'}; ${said['usd']} spent."
 
 
-# § Who may talk to a reward service: whom a request names as its host, and who it says it is.
-# §
-# § A web page that is open on this machine can send requests here. Through a name of its own
-# § that
-# § resolves to this address (DNS rebinding) it could even read the answers, and so the
-# § questions; such
-# § a request names the page's host in `Host`. Whoever has the token is let in from elsewhere,
-# § too. Not
-# § here: what is answered (service.py), the port (hosting.py).
-
-
 LONGEST = 4096
 """Bytes of a token file."""
 
@@ -345,13 +326,6 @@ def read_token(path: Path | None, say: Callable[[str], object]) -> str:
     if path.stat().st_mode & 0o077:
         say(f"Others on this machine can read the token: chmod 600 {path}.")
     return token
-
-
-# § A reward service on a port: bound before anything is promised, stopped in good order.
-# §
-# § The first Ctrl-C or SIGTERM takes no new request and gives those in flight a while; then
-# § it ends
-# § normally. A second one ends at once. Not here: what is answered (service.py).
 
 
 GRACE_S = 30

@@ -14,8 +14,6 @@ from typing import Protocol, runtime_checkable
 from harness.errors import TooManyMasked
 from harness.records import EMPTY, Question, Usage
 
-# § What a reward is asked and what it says: items in, outcomes out, in the same order.
-
 
 class Status(StrEnum):
     """Why an outcome has its value, or none. The first three are the policy's own doing."""
@@ -109,14 +107,6 @@ class RewardScorer(Protocol):
         ...
 
 
-# § What an outcome is worth: the grade itself, the paper's three values, or anything that
-# § fits.
-# §
-# § A reward asks its `Valuing` with how an item ended and what it took. Not here: values that
-# § look at
-# § dollars (conductor/reward.py) and who grades (grading.py). Standard library only.
-
-
 @dataclass(frozen=True, slots=True)
 class Effort:
     """What an item took, for values that look at more than its grade."""
@@ -171,13 +161,6 @@ PAPER = OutcomeValues(wrong=0.5)
 """1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
 
 
-# § How a completion becomes an answer, before anybody grades it.
-# §
-# § `as_reply` takes the completion itself; a conductor's workflows are carried out by an
-# § `Answerer` of
-# § conductor/reward.py. Not here: grading and what an answer is worth (core.py).
-
-
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """What became of a completion before it is graded."""
@@ -217,9 +200,6 @@ failure, SpendLimit the money's; a malformed completion is a status, never an ex
 async def as_reply(item: RewardItem, question: Question) -> Rollout:
     """Answer with the completion itself."""
     return Rollout(item.completion)
-
-
-# § Count what rewards came to, add up their dollars, and say when too many have no value.
 
 
 WINDOW = 512
@@ -264,7 +244,6 @@ class RewardCounter:
         self._shared = 0
         self._reason = ""
         self._refusal = ""
-        """Once too many have no value: work was cut short, whatever comes of the rest meanwhile."""
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type["RewardCounter"], tuple[float, int]]:
@@ -299,23 +278,20 @@ class RewardCounter:
                 self._reason = f"{outcome.status}: {outcome.reason}"
 
     @property
-    def too_many(self) -> bool:
-        """Whether the share without a value is beyond its limit, or once was."""
+    def refusal(self) -> str:
+        """Say that the share without a value is beyond its limit, or once was; empty if not."""
         with self._lock:
-            return self._beyond()
-
-    def _beyond(self) -> bool:
-        seen, masked = len(self._latest), sum(self._latest)
-        if not self._refusal and seen >= self._after and masked > self._max_masked * seen:
-            self._refusal = (
-                f"{masked} of the latest {seen} rewards have no value, more than the share of "
-                f"{self._max_masked:g} that is allowed. The last one: {self._reason} Mend that and "
-                "resume: what is learned from the rest is noise."
-            )
-        return bool(self._refusal)
+            seen, masked = len(self._latest), sum(self._latest)
+            if not self._refusal and seen >= self._after and masked > self._max_masked * seen:
+                # Kept: work was cut short, whatever comes of the rest meanwhile.
+                self._refusal = (
+                    f"{masked} of the latest {seen} rewards have no value, more than the share of "
+                    f"{self._max_masked:g} that is allowed. The last one: {self._reason} Mend that "
+                    "and resume: what is learned from the rest is noise."
+                )
+            return self._refusal
 
     def refuse(self) -> None:
         """Raise TooManyMasked when the share is, or ever was, found beyond its limit."""
-        with self._lock:
-            if self._beyond():
-                raise TooManyMasked(self._refusal)
+        if self.refusal:
+            raise TooManyMasked(self.refusal)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -14,9 +14,8 @@ from harness.errors import SpendLimit, UserError, WorkerError
 from harness.parallel import cores
 from harness.records import Question
 from harness.rewards.grading import Deadline, Graders, GradingResult, GradingTask, public_reason
-from harness.rewards.outcome import PAPER as PAPER
-from harness.rewards.outcome import PLAIN as PLAIN
 from harness.rewards.outcome import (
+    PLAIN,
     VALUED,
     Effort,
     ItemCheck,
@@ -25,39 +24,16 @@ from harness.rewards.outcome import (
     RewardItem,
     RewardOutcome,
     RewardRule,
+    Rollout,
+    Sampler,
     Status,
+    as_reply,
 )
-from harness.rewards.outcome import OutcomeValues as OutcomeValues
-from harness.rewards.outcome import Rollout as Rollout
-from harness.rewards.outcome import Sampler as Sampler
-from harness.rewards.outcome import as_reply as as_reply
-from harness.rewards.splits import describe_plan
+from harness.rewards.splits import SuiteSplit, describe_plan
 from harness.suite import Rewarding, Suite, at_epoch
-
-# § The reward: items in, one outcome each, by the function that scores the evaluation.
-# §
-# § `Reward` answers, grades and counts. With `as_reply` the completion is the answer; another
-# § `Answerer` makes the answer of it, as a workflow's is made by carrying it out. Not here:
-# § threads and
-# § shared work (grading.py), counting (tally.py), what a trainer wants to hear (for_*.py).
-
 
 FORMS = 1 << 13
 """Forms of questions that are kept: a group of completions asks for the same one each time."""
-
-
-class AskedSplit(Protocol):
-    """An exam as a reward needs it; `exams.Exam` is one."""
-
-    @property
-    def suite(self) -> Suite[Any]:
-        """Who grades."""
-        ...
-
-    @property
-    def questions(self) -> Mapping[str, Question]:
-        """The questions that may be asked, unsealed, by id."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +73,7 @@ class Reward:
 
     def __init__(
         self,
-        exams: Mapping[str, AskedSplit],
+        exams: Mapping[str, SuiteSplit],
         answer: Sampler = as_reply,
         settings: RewardSettings = RewardSettings(),
         box: Any | None = None,
@@ -107,7 +83,7 @@ class Reward:
         self._questions = {name: exam.questions for name, exam in exams.items()}
         self._answer = answer
         self._settings = settings
-        self._tally = RewardCounter(settings.max_masked, settings.masked_after)
+        self._counter = RewardCounter(settings.max_masked, settings.masked_after)
         self._graders = Graders(box, settings.most, settings.timeout_s)
         self._form = lru_cache(FORMS)(self._at_epoch)
         self._turns: RunVar[anyio.CapacityLimiter] = RunVar("podium reward")
@@ -121,7 +97,7 @@ class Reward:
     @property
     def counts(self) -> RewardCounts:
         """What has been rewarded so far."""
-        return self._tally.counts(self._graders.abandoned)
+        return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order.
@@ -140,7 +116,7 @@ class Reward:
                 async with anyio.create_task_group() as tasks:
                     for at, (item, question) in enumerate(zip(items, questions, strict=True)):
                         tasks.start_soon(self._in_turn, at, item, question, note)
-        self._tally.refuse()
+        self._counter.refuse()
         return [made[at] for at in range(len(items))]
 
     def _asked(self, item: RewardItem) -> Question:
@@ -170,8 +146,8 @@ class Reward:
     ) -> None:
         made[at] = outcome
         spent = outcome.status is Status.BUDGET and not self._settings.budget_masks
-        self._tally.note(outcome, latest=not spent)
-        if outcome.value is None and self._tally.too_many:
+        self._counter.note(outcome, latest=not spent)
+        if outcome.value is None and self._counter.refusal:
             scope.cancel()
 
     async def _grade_all(
@@ -197,7 +173,7 @@ class Reward:
                 note(at, self._outcome(over, _NOTHING, 0.0))
                 return
             answered = await self._answered(item, question)
-            self._tally.pay(answered.usd)
+            self._counter.pay(answered.usd)
             if answered.text is None:
                 said = public_reason(self._suites[item.suite], answered.reason)
                 verdict = GradingResult(answered.status, reason=said)
@@ -258,7 +234,7 @@ class Reward:
 
     def _spent(self) -> bool:
         most = self._settings.max_usd
-        return most is not None and self._tally.usd >= most
+        return most is not None and self._counter.usd >= most
 
     def _limiter(self) -> anyio.CapacityLimiter:
         turns = self._turns.get(None)

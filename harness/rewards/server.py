@@ -1,10 +1,22 @@
-"""The reward service's endpoints: our own shape, and those of OpenRLHF, slime and NeMo-Gym."""
+"""The reward service's endpoints: one scorer, one budget and one limit for trainers elsewhere.
+
+    POST /score        items in, outcomes out: our own shape, which `RewardClient` speaks
+    POST /get_reward   OpenRLHF's remote reward       POST /rm      slime's remote_rm
+    POST /verify       NeMo-Gym's resources server    POST /seed_session   NeMo-Gym asks it first
+    GET  /health /counts /questions?suite=S /rows?suite=S
+
+A request that is wrong is 422 with one sentence, an unknown question 404. Once too large a share
+has no value the service says so with 503 to everything that scores, and goes on saying so. No
+target ever leaves it, and no question's text where the suite forbids it. A question is addressed
+by its label, `suite/question`: no trainer's prompt text is ever looked up. A trainer that can leave
+an item out is told to; the others get an error, or an explicit 0 that they asked for.
+"""
 
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.applications import Starlette
@@ -14,16 +26,19 @@ from starlette.routing import Route
 
 from harness.errors import PodiumError, TooManyMasked, UserError
 from harness.records import Question
-from harness.rewards.client import BUSY, MASKED, BadBody, completion_of, item_of, outcomes_json
-from harness.rewards.outcome import RewardCounts, RewardItem, RewardOutcome, RewardScorer, Status
-from harness.rewards.reward import AskedSplit
-
-# § What the reward service is sent, checked: our own shape and those of three trainers.
-# §
-# § Each trainer's shape is named with the file and version that was read for it. A question
-# § is always
-# § addressed by its label, `suite/question`: no trainer's prompt text is ever looked up.
-
+from harness.rewards.client import (
+    BUSY,
+    MASKED,
+    BadBody,
+    NoValue,
+    completion_of,
+    item_of,
+    outcomes_json,
+)
+from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from harness.rewards.reward import Reward
+from harness.rewards.splits import SuiteSplit
+from harness.rewards.trainers import value_of
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
@@ -135,8 +150,7 @@ class VerifyBody(BaseModel):
 
     def rewarded(self) -> list[RewardItem]:
         """Return the one item to reward: what the assistant said, its messages joined."""
-        metadata = self.responses_create_params.get("metadata")
-        label = self.label
+        label, metadata = self.label, self.responses_create_params.get("metadata")
         if label is None and isinstance(metadata, Mapping):
             label = str(metadata.get("label", ""))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         said = [
@@ -162,27 +176,6 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
         raise BadBody(f"This request cannot be read at {where!r}: {first['msg']}.") from None
 
 
-# § What the reward service answers three trainers; our own shape is wire.py.
-# §
-# § A trainer that can leave an item out is told so; the others get an error, or an explicit 0
-# § that they
-# § asked for. Each shape is named with the file and version that was read for it.
-
-
-class UnscoredReply(PodiumError):
-    """An item has no value and its trainer has no word for that: status 503, so that it retries."""
-
-
-def value_or_refusal(outcome: RewardOutcome) -> float:
-    """Return the value; slime reads the whole reply as one number (`remote_rm`, at 0b420f1e).
-
-    NoValue makes it try again, ten times, and then fail: it cannot leave one sample out.
-    """
-    if outcome.value is None:
-        raise UnscoredReply(f"No value ({outcome.status.value}): {outcome.reason}")
-    return outcome.value
-
-
 def get_reward_reply(
     outcomes: Sequence[RewardOutcome], on_unscored: ReplyOnUnscored
 ) -> dict[str, Any]:
@@ -193,8 +186,8 @@ def get_reward_reply(
     With `error` a batch that has an item without a value fails whole; OpenRLHF tries five times and
     then carries on with no reward, on which it fails. With `zero` the item is 0 and marked.
     """
-    zero = on_unscored == "zero"
-    rewards = [0.0 if zero and one.value is None else value_or_refusal(one) for one in outcomes]
+    wish = "zero" if on_unscored == "zero" else "raise"
+    rewards = [value_of(outcome, wish) for outcome in outcomes]
     return {
         "rewards": rewards,
         "scores": rewards,
@@ -225,31 +218,12 @@ def verify_reply(sent: Mapping[str, Any], outcome: RewardOutcome) -> dict[str, A
     failed = outcome.value is None
     return {
         **sent,
-        "reward": 0.0 if outcome.value is None else outcome.value,
+        "reward": outcome.value or 0.0,
         "mask_sample": failed,
         "failure_kind": KINDS[outcome.status] if failed else None,
         "failure_reason": outcome.reason or None if failed else None,
         "status": outcome.status.value,
     }
-
-
-# § The reward service: one scorer, one budget and one limit for trainers that run somewhere
-# § else.
-# §
-# §     POST /score        items in, outcomes out: our own shape, which `RewardClient` speaks
-# §     POST /get_reward   OpenRLHF's remote reward       POST /rm      slime's remote_rm
-# §     POST /verify       NeMo-Gym's resources server    POST /seed_session   NeMo-Gym asks
-# § it first
-# §     GET  /health /counts /questions?suite=S /rows?suite=S
-# §
-# § A request that is wrong is 422 with one sentence, an unknown question 404. Once too large
-# § a share
-# § has no value the service says so with 503 to everything that scores, and goes on saying
-# § so. No
-# § target ever leaves it, and no question's text where the suite forbids it. Not here: what a
-# § request
-# § looks like (bodies.py), what a reply looks like (replies.py), ports and signals
-# § (hosting.py).
 
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -264,21 +238,29 @@ def user_prompt(question: Question) -> list[dict[str, str]]:
     return [{"role": "user", "content": question.text}]
 
 
-class CountingScorer(RewardScorer, Protocol):
-    """A reward that says what it has done so far, as `core.Reward` does."""
+class _Unknown(UserError):
+    """A question or a suite that is not here."""
 
-    @property
-    def counts(self) -> RewardCounts:
-        """All outcomes by status, and their dollars."""
-        ...
+
+class _TooLong(UserError):
+    """A body beyond `MOST_BYTES`."""
+
+
+_STATUSES: tuple[tuple[type[PodiumError], int, str], ...] = (
+    (TooManyMasked, 503, MASKED),
+    (NoValue, 503, BUSY),
+    (_Unknown, 404, "unknown"),
+    (_TooLong, 413, "too_long"),
+    (UserError, 422, "refused"),
+)
 
 
 @dataclass(slots=True)
 class RewardService:
     """What the endpoints share: the reward, the questions, and whether it has stopped."""
 
-    reward: CountingScorer
-    exams: Mapping[str, AskedSplit]
+    reward: Reward
+    exams: Mapping[str, SuiteSplit]
     """By the name of the suite."""
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
@@ -294,7 +276,11 @@ class RewardService:
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return the outcomes of known items; `TooManyMasked` from the first time on."""
         for item in items:
-            self._refuse_unknown(item)
+            if item.question not in self.exam(item.suite).questions:
+                raise _Unknown(
+                    f"Suite {item.suite!r} has no question {item.question!r:.80} here: "
+                    f"GET /questions?suite={item.suite} lists those it has."
+                )
         if self.stopped:
             raise TooManyMasked(self.stopped)
         self.in_flight += len(items)
@@ -310,6 +296,12 @@ class RewardService:
         """Return items of a trainer that sends no replicate numbers, with one each if needed."""
         return [self._numbered(item) for item in items] if self.fresh else list(items)
 
+    def _numbered(self, item: RewardItem) -> RewardItem:
+        key = hash((item.suite, item.question, item.completion))
+        number = self._seen[key]
+        self._seen[key] += 1
+        return replace(item, replicate=number)
+
     def summary(self) -> dict[str, Any]:
         """Return how many items came to which status, and what was spent."""
         counts = self.reward.counts
@@ -323,33 +315,12 @@ class RewardService:
             "stopped": self.stopped or None,
         }
 
-    def exam(self, suite: str | None) -> AskedSplit:
-        """Return a suite's exam; `_Unknown` lists the suites that are served."""
+    def exam(self, suite: str | None) -> SuiteSplit:
+        """Return a suite's questions; the error lists the suites that are served."""
         if suite is None or suite not in self.exams:
             known = ", ".join(sorted(self.exams))
             raise _Unknown(f"Suite {suite!r:.80} is not served here, only {known}.")
         return self.exams[suite]
-
-    def _refuse_unknown(self, item: RewardItem) -> None:
-        if item.question not in self.exam(item.suite).questions:
-            raise _Unknown(
-                f"Suite {item.suite!r} has no question {item.question!r:.80} here: "
-                f"GET /questions?suite={item.suite} lists those it has."
-            )
-
-    def _numbered(self, item: RewardItem) -> RewardItem:
-        key = hash((item.suite, item.question, item.completion))
-        number = self._seen[key]
-        self._seen[key] += 1
-        return replace(item, replicate=number)
-
-
-class _Unknown(UserError):
-    """A question or a suite that is not here: status 404."""
-
-
-class _TooLong(UserError):
-    """A body beyond `MOST_BYTES`: status 413."""
 
 
 def reward_app(service: RewardService) -> Starlette:
@@ -360,15 +331,21 @@ def reward_app(service: RewardService) -> Starlette:
         return JSONResponse(outcomes_json(await service.score(items)))
 
     async def get_reward(request: Request) -> JSONResponse:
-        wish = _on_unscored(request, service.on_unscored)
+        wish = request.query_params.get("on_unscored", service.on_unscored)
+        if wish not in get_args(ReplyOnUnscored):
+            raise BadBody(f"on_unscored is error or zero, not {wish!r:.80}.")
         items = read_items(GetRewardBody, await _body(request))
         outcomes = await service.score(service.numbered(items))
-        return JSONResponse(get_reward_reply(outcomes, wish))
+        return JSONResponse(get_reward_reply(outcomes, cast(ReplyOnUnscored, wish)))
 
     async def remote_rm(request: Request) -> JSONResponse:
+        """Reply to slime, which reads the whole reply as one number (`remote_rm`, at 0b420f1e).
+
+        A 503 makes it try again, ten times, and then fail: it cannot leave one sample out.
+        """
         items = read_items(RmBody, await _body(request))
         (outcome,) = await service.score(service.numbered(items))
-        return JSONResponse(value_or_refusal(outcome))
+        return JSONResponse(value_of(outcome, "raise"))
 
     async def verify(request: Request) -> JSONResponse:
         raw = await _body(request)
@@ -376,13 +353,13 @@ def reward_app(service: RewardService) -> Starlette:
         (outcome,) = await service.score(service.numbered(items))
         return JSONResponse(verify_reply(sent, outcome))
 
+    async def seed_session(request: Request) -> JSONResponse:
+        return JSONResponse({})  # NeMo-Gym's BaseSeedSessionResponse is empty
+
     posts = {"/score": score, "/get_reward": get_reward, "/rm": remote_rm, "/verify": verify}
-    return Starlette(
-        routes=[
-            *(Route(path, _guarded(one), methods=["POST"]) for path, one in posts.items()),
-            *_read_routes(service),
-        ]
-    )
+    posts["/seed_session"] = seed_session
+    routes = [Route(path, _guarded(one), methods=["POST"]) for path, one in posts.items()]
+    return Starlette(routes=[*routes, *_read_routes(service)])
 
 
 def _read_routes(service: RewardService) -> list[Route]:
@@ -407,17 +384,21 @@ def _read_routes(service: RewardService) -> list[Route]:
             said = f"Suite {name!r} does not allow its questions to be passed on."
             return _error(403, said, "not_publishable")
         return JSONResponse(
-            {"rows": [_row(name, question, service.shown) for question in exam.questions.values()]}
+            {
+                "rows": [  # what to send the policy, and the label to send back
+                    {
+                        "label": f"{name}/{question.id}",
+                        "suite": name,
+                        "question": question.id,
+                        "messages": service.shown(question),
+                    }
+                    for question in exam.questions.values()
+                ]
+            }
         )
 
-    async def seed_session(request: Request) -> JSONResponse:
-        return JSONResponse({})  # NeMo-Gym's BaseSeedSessionResponse is empty
-
     gets = {"/health": health, "/counts": counts, "/questions": questions, "/rows": rows}
-    return [
-        *(Route(path, _guarded(one), methods=["GET"]) for path, one in gets.items()),
-        Route("/seed_session", _guarded(seed_session), methods=["POST"]),
-    ]
+    return [Route(path, _guarded(one), methods=["GET"]) for path, one in gets.items()]
 
 
 Endpoint = Callable[[Request], Awaitable[JSONResponse]]
@@ -432,17 +413,10 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
     async def answer(request: Request) -> JSONResponse:
         try:
             return await endpoint(request)
-        except TooManyMasked as error:
-            return _error(503, str(error), MASKED)
-        except UnscoredReply as error:
-            return _error(503, str(error), BUSY)
-        except _Unknown as error:
-            return _error(404, str(error), "unknown")
-        except _TooLong as error:
-            return _error(413, str(error), "too_long")
-        except UserError as error:
-            return _error(422, str(error), "refused")
         except Exception as error:
+            for kind, status, name in _STATUSES:
+                if isinstance(error, kind):
+                    return _error(status, str(error), name)
             said = f"The reward service failed on this request ({type(error).__name__})."
             return _error(500, said, "failed")
 
@@ -471,16 +445,3 @@ def _echoed(raw: bytes) -> dict[str, Any]:
     except ValueError:
         raise BadBody("NaN and Infinity are no JSON numbers: leave them out.") from None
     return sent
-
-
-def _on_unscored(request: Request, usual: ReplyOnUnscored) -> ReplyOnUnscored:
-    wish = request.query_params.get("on_unscored", usual)
-    if wish not in get_args(ReplyOnUnscored):
-        raise BadBody(f"on_unscored is error or zero, not {wish!r:.80}.")
-    return cast(ReplyOnUnscored, wish)
-
-
-def _row(suite: str, question: Question, shown: PromptOf) -> dict[str, Any]:
-    """Return a row of a trainer's data set: what to send the policy, and the label to send back."""
-    label = f"{suite}/{question.id}"
-    return {"label": label, "suite": suite, "question": question.id, "messages": shown(question)}

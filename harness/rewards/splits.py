@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import UserError
 from harness.extract import extract_choice
@@ -15,20 +15,6 @@ from harness.inspect_adapters import pick
 from harness.records import Question
 from harness.rewards.outcome import PlanTrace, RewardItem, RewardScorer
 from harness.suite import Split, Suite
-
-if TYPE_CHECKING:
-    from harness.rewards.reward import AskedSplit
-
-
-# § Which questions may teach: an exam whose role is to train, and what it shares with others.
-# §
-# § A question is the same in two suites when its bare text is, whatever the case, the
-# § punctuation and
-# § the instruction around it. What is bare is handed in, since only a suite knows its
-# § instruction
-# § (suites/contamination.py). Not here: whether a paraphrase is the same question; nobody looks for
-# § that.
-
 
 _PARTS = re.compile(
     r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
@@ -126,38 +112,30 @@ def asked_digest(question: Question, bare: BareText = whole_text) -> str:
 
     Two choices with one stem and other options are two questions ("Which of these is true?").
     """
-    return _is(question, bare)[0].rpartition(" ")[2]
+    stem = bare(question)
+    if question.kind == "choice":
+        options = question.metadata.get("choices", ())
+        stem = "\n".join((stem, *sorted(normalise_text(str(option)) for option in options)))
+    return question_digest(stem)
 
 
 def _is(question: Question, bare: BareText) -> tuple[str, ...]:
     """Return what a question is known by: a choice by its options too, and as an open question."""
-    stem = bare(question)
+    known = asked_digest(question, bare)
     if question.kind != "choice":
-        return (f"open {question_digest(stem)}",)
-    return (
-        f"choice {question_digest(_with_options(question, stem))}",
-        f"stem {question_digest(stem)}",
-    )
+        return (f"open {known}",)
+    return f"choice {known}", f"stem {question_digest(bare(question))}"
 
 
 def _resembles(question: Question, bare: BareText) -> tuple[str, ...]:
     """Return what another question is known by if it is this one.
 
-    Two choices with one stem and other options are two questions ("Which of these is true?"); a
-    choice and an open question with one stem are the same.
+    A choice and an open question with one stem are the same.
     """
-    stem = bare(question)
+    known = asked_digest(question, bare)
     if question.kind != "choice":
-        return (f"open {question_digest(stem)}", f"stem {question_digest(stem)}")
-    return (
-        f"choice {question_digest(_with_options(question, stem))}",
-        f"open {question_digest(stem)}",
-    )
-
-
-def _with_options(question: Question, stem: str) -> str:
-    options = question.metadata.get("choices", ())
-    return "\n".join((stem, *sorted(normalise_text(str(option)) for option in options)))
+        return f"open {known}", f"stem {known}"
+    return f"choice {known}", f"open {question_digest(bare(question))}"
 
 
 def without_overlap(
@@ -182,17 +160,6 @@ def refuse_overlap(
         )
 
 
-# § Whether a plan's subtasks already hold the answer: then a worker was told, and asked
-# § nothing.
-# §
-# § The executor shows no target to anyone, so a leak is the policy's own answer, or what it
-# § learnt by
-# § heart. The share of such plans is reported beside the reward, which does not change. It is
-# § an upper
-# § bound where targets are short: a step called "step 7" holds 7. Not here: what is done
-# § about it.
-
-
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
@@ -210,7 +177,7 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
     replies finds its letter in. None for programs, whose target is no answer, and without a target.
 
     >>> seven = Question("q", "What is 3 + 4?", "integer", target="7")
-    >>> leaks(seven, ["Add them."]), leaks(seven, ["Say that it is 7."])
+    >>> leaks_answer(seven, ["Add them."]), leaks_answer(seven, ["Say that it is 7."])
     (False, True)
     """
     target = question.target
@@ -226,18 +193,6 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
 
 def _words(text: str) -> str:
     return f" {normalise_text(_THOUSANDS.sub('', text))} "
-
-
-# § Replies that deserve nothing, and a refusal to train with a reward that gives them
-# § something.
-# §
-# § What a policy finds first is what a grader gives for free: an empty reply, the question
-# § said back,
-# § every answer at once, a program that ends before it is judged or that equals everything.
-# § Sources of
-# § the kinds: arXiv 2511.18397 (an object equal to all, exit 0, a patched test runner) and
-# § what
-# § trainers' users reported (reports of hacked graders; empty tests that pass).
 
 
 MOST = 8
@@ -301,7 +256,7 @@ def attacks(question: Question) -> Mapping[str, str]:
     return {**said, **_values(question)}
 
 
-async def refuse_gullible(reward: RewardScorer, exam: "AskedSplit", most: int = MOST) -> None:
+async def refuse_gullible(reward: RewardScorer, exam: SuiteSplit, most: int = MOST) -> None:
     """Raise UserError when a reward finds anything right in what deserves nothing.
 
     Call it before training, with the reward that grades replies as they are, in the box that will
@@ -363,7 +318,9 @@ def _values(question: Question) -> dict[str, str]:
 
 def _programs(question: Question) -> dict[str, str]:
     """Return programs that do not solve anything, whatever the name they are called by."""
-    names = sorted({*_CALLED.findall(question.text), *_entries(question)} - set(dir(builtins)))
+    told = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
+    entries = {name for name in told if isinstance(name, str)}
+    names = sorted({*_CALLED.findall(question.text), *entries} - set(dir(builtins)))
     names = [name for name in names if name.isidentifier() and name not in ("print", "Solution")]
     assigned = "".join(f"{name} = answer\n" for name in names)
     methods = "".join(f"    {name} = lambda self, *given: answer(*given)\n" for name in names)
@@ -379,9 +336,3 @@ def _programs(question: Question) -> dict[str, str]:
         "patch the runner": _PATCHES + tail,
     }
     return {name: f"```python\n{program}\n```" for name, program in programs.items()}
-
-
-def _entries(question: Question) -> list[str]:
-    """Return the names that a question says it will call."""
-    said = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
-    return [name for name in said if isinstance(name, str)]
