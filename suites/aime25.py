@@ -30,15 +30,6 @@ from suites.data import (
 )
 from suites.math_equality import compare
 
-# § AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
-# §
-# § The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is
-# § equality with
-# § the integer that harness/extract.py finds, or of the sum in the last box where that is
-# § none.
-# § Thirty questions are thirty clusters: one pass has a standard error of about nine points.
-
-
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
 )
@@ -204,19 +195,6 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
         target=str(int(str(row["answer"]))),
         topic=f"AIME {name.split('-')[1]}",
     )
-
-
-# § Import real AIME25 replies: four models, one reply a problem, with recorded token counts.
-# §
-# § The source (gtxygyzb/Saturn-code, lighteval details) kept no prompts, so a reply is filed
-# § under the
-# § canonical single-worker requests of our suite, one for each prompt that it knows, marked
-# § `prompt_recorded: false`, and under no other. Its MATH-500 rows, of the same runs, did
-# § keep theirs:
-# § it is Lighteval's, our `paper` prompt, and the input tokens of the AIME25 rows fit that
-# § one too.
-# § The verdicts recorded beside the replies check our grader and are not part of the
-# § cassette.
 
 
 SATURN = "saturn-aime25"

@@ -15,13 +15,6 @@ from harness.records import Grade, Question
 from harness.suite import Card, Split
 from sandbox import Box
 
-# § Read suites/cards.toml: what each suite asks, where it is from, and how well people did.
-# §
-# § A card is for people (`podium suites NAME`); nothing is graded or fetched by it. What pins
-# § the data
-# § is sources.toml.
-
-
 CARDS = Path(__file__).parent / "cards.toml"
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -78,9 +71,6 @@ def _checked_table(name: str, table: object, path: Path) -> CardTable:
         raise UserError(f"{path.name}, [{name}], {field}: {first['msg']}.") from error
 
 
-# § What podium refuses is one sentence under `inspect eval` too, not a traceback.
-
-
 Params = ParamSpec("Params")
 
 
@@ -95,11 +85,6 @@ def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
             raise TaskRefusal(str(error)) from error
 
     return made
-
-
-# § What multiple-choice exams share: the instruction, how options are printed, and the grade.
-# §
-# § Not here: where questions come from, and in which order an exam puts its options.
 
 
 LETTERS = "ABCD"

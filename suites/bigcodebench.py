@@ -23,17 +23,6 @@ from suites.data import Rows, data_revision, fetch_rows
 from suites.humaneval import compiles, complete_program
 from suites.inspect_box import boxed_task
 
-# § BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
-# §
-# § Prompt, tests and the way they are run are the published ones (bigcode-
-# § project/bigcodebench
-# § @47eff25): program and tests share a process, for the tests patch what the program calls.
-# § A program
-# § written against this runner can forge its verdict; see sandbox/inside/runners.py for what
-# § it
-# § cannot do by accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
-
-
 NAME = "bigcodebench"
 
 INSTRUCTION = (

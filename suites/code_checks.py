@@ -12,23 +12,6 @@ from typing import Any
 
 from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError
 
-# § Judge a program by a data set's check: published code that calls functions and asserts.
-# §
-# § As published, check and program share a process, and a program can end it early, bend `==`
-# § or read
-# § what is expected. Here they never meet (checked_inside.py): the check runs in the box with
-# § results
-# § in place of the program's calls; when it lacks one, the program is called in a process of
-# § its own,
-# § and the check runs again. So a check runs about twice, whatever its calls, and a verdict
-# § is what a
-# § check said in a process that never held the program, behind a token made for it.
-# §
-# § A few checks make arguments of the program's own classes (`by_text`): there the program's
-# § process
-# § gets the text of the call, which it evaluates, and still nothing of what is expected.
-
-
 LIMITS = Limits()
 """Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
 execution.py); a published solution of MBPP (task 123) needs 2.3 s of CPU time for one call here."""

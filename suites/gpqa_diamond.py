@@ -40,14 +40,6 @@ from suites.data import (
     sources,
 )
 
-# § GPQA-Diamond: 198 graduate-level science questions with four options each.
-# §
-# § Its text is shown to models and stays out of everything else: tables, reports, exports,
-# § messages
-# § (`publishable = False`). Where the rows come from is gpqa_rows.py, how options are ordered
-# § is
-# § choice_order.py, how a letter is found is harness/extract.py.
-
 
 @dataclass(frozen=True, slots=True)
 class GpqaDiamond:
@@ -152,14 +144,6 @@ def _topic(row: dict[str, Any]) -> str:
     return "/".join(name for name in named if name)
 
 
-# § In which order a question shows its options: over four epochs each letter is right once.
-# §
-# § A model that favours a letter gains nothing by it: in every epoch each letter is right for
-# § a quarter
-# § of the exam, and over four epochs for a quarter of every question. Not here: the text of
-# § options.
-
-
 def first_places(ids: Iterable[str]) -> dict[str, int]:
     """Return where each question's right option stands in epoch 1, from 0.
 
@@ -207,18 +191,6 @@ def rotate_options(question: Question, epoch: int) -> Question:
         target=LETTERS[place],
         metadata={**question.metadata, **choice_metadata(printed)},
     )
-
-
-# § The rows of GPQA-Diamond, opened in memory only: archive, local CSV, or the hub's gated
-# § set.
-# §
-# § The authors ask that no example appears in plain text where a crawler may find it. So
-# § nothing is
-# § written here (the hub's client keeps its copy in its own cache, as for every gated set),
-# § and no
-# § message or exception quotes a cell: errors of decoders, which hold what they decode, are
-# § not
-# § chained. Not here: questions and prompts (gpqa_diamond.py).
 
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"

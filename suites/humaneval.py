@@ -20,15 +20,6 @@ from suites.code_checks import CheckCode, CheckResult, judge_by_check, read_chec
 from suites.data import data_revision, fetch_rows
 from suites.inspect_box import boxed_task
 
-# § HumanEval: 164 functions to write from a signature and a docstring, judged by hidden
-# § assertions.
-# §
-# § The prompt is that of openai/simple-evals (humaneval_eval.py), whose instruction comes
-# § before the
-# § published prompt. The check is the published one; how it is run is told in
-# § suites/code_checks.py.
-
-
 INSTRUCTION = (
     "Read the following function signature and docstring, and fully implement the function "
     "described. Your response should only contain the code for this function.\n"

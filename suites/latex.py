@@ -4,18 +4,6 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-# § Spell an answer in one way: LaTeX, Unicode and plain text that mean the same become one
-# § text.
-# §
-# § Spaces go, and so do fonts, sizes of brackets and maths delimiters. Words and units stand
-# § between
-# § « and » afterwards, an underscore for each space, so that nobody takes them for variables;
-# § a comma
-# § with a space behind it is a semicolon, so that nobody takes it for one of `11,111`. What a
-# § text
-# § means is equality.py.
-
-
 _THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
 _SIZES = re.compile(
     r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
@@ -288,15 +276,6 @@ _OPENS = ("(", "[", "{", "\\{", "\\langle", "\\begin")
 
 def _depth(text: str) -> int:
     return sum(1 if found in _OPENS else -1 for found in _BRACKET.findall(text))
-
-
-# § Units: their names and symbols, and what else stands behind the number of an answer.
-# §
-# § One spelling of a unit, so that `meters per second` is `m/s`. Nothing is converted: `cm`
-# § is not `m`.
-# § A thing that is counted may be left out, a word for a scale is a factor, and any other
-# § words change
-# § what is said (`5 or so`). Which numbers are equal is equality.py and quantities.py.
 
 
 _SI = {

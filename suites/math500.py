@@ -18,14 +18,6 @@ from suites.base import card, user_errors
 from suites.data import data_revision, fetch_rows, refuse_duplicates, sources
 from suites.math_equality import Equality, compare, is_list
 
-# § MATH-500: 500 problems of the MATH test set, answered with an expression.
-# §
-# § The answer is found by harness/extract.py and compared by suites/math_equality.py. The
-# § paper trained
-# § on 300 of the problems and tested on 100, and did not publish which: the splits here are
-# § ours.
-
-
 PROMPT = (
     "Solve the following math problem efficiently and clearly.  The last line of your response "
     "should be of the following format: 'Therefore, the final answer is: $\\boxed{ANSWER}$. I hope "

@@ -21,14 +21,6 @@ from suites.data import data_revision, fetch_rows
 from suites.humaneval import compiles, grade_by_check
 from suites.inspect_box import boxed_task
 
-# § MBPP: short Python functions described in a sentence, judged by the three assertions it
-# § shows.
-# §
-# § The prompt is the paper's, without examples (google-research/mbpp, README). The splits are
-# § its own:
-# § task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
-
-
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
     "Your code should pass these tests:\n\n{tests}\n"

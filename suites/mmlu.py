@@ -28,15 +28,6 @@ from suites.data import (
     sources,
 )
 
-# § MMLU: four-way questions on 57 subjects, graded by the letter.
-# §
-# § Options stand as published, so the target of a question never moves. `eval` is the
-# § published test,
-# § `validation` the published val, `train` the auxiliary training questions, which are those
-# § of other
-# § exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
-
-
 SOURCES: Mapping[Split, str] = {
     "eval": "mmlu",
     "validation": "mmlu-validation",

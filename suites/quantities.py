@@ -10,21 +10,6 @@ from itertools import pairwise
 
 from suites.latex import Measured, normalise_answer, parse_measured, units_contradict
 
-# § Numbers: plain ones read exactly, and quantities as references of RLPR state them.
-# §
-# § `rational` reads integers, decimals, fractions, mixed numbers and powers of ten.
-# § `quantity` reads a
-# § number with its unit, percent sign or word for a scale; `alike` compares two as
-# § OpenBMB/RLPR does at
-# § 8490fca (`math_equal` of verl/utils/reward_score/prime_math/grader.py: relative tolerance
-# § 1e-4),
-# § except that whole numbers must be equal, that factors of 100 are forgiven only beside a
-# § percent
-# § sign, and that two different units differ. Not here: names of units (units.py),
-# § expressions
-# § (equality.py).
-
-
 LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""
 PLACES = 6

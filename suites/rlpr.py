@@ -27,18 +27,6 @@ from suites.latex import normalise_answer
 from suites.math_equality import compare, stated_choice
 from suites.quantities import contradicts_itself, parse_quantity, same_quantity
 
-# § RLPR: 77 thousand questions of all subjects with short references, for training and for
-# § tests.
-# §
-# § The Conductor paper trains and tests on the data that OpenBMB published to train RLPR. A
-# § reference
-# § that is a number, a letter, a few words or an expression is compared by rules
-# § (rlpr_rules.py); prose
-# § is judged by a model in the role `grader`, with OpenBMB's own prompt. `rlpr-rules` is the
-# § part that
-# § needs no judge: the one for training, since a reward asks no judge.
-
-
 Part = Literal["all", "rules"]
 
 JUDGE = r"""**Task:**  
@@ -222,23 +210,6 @@ def _equal(reference: str, answer: str) -> bool:
     return compare(reference, answer).equal
 
 
-# § The rules that grade RLPR without a model: what a reply states, and whether it is the
-# § reference.
-# §
-# § Follows OpenBMB/RLPR at 8490fca: `compute_score` and `match_answer` of
-# § verl/utils/reward_score/prime_math/__init__.py and, for letters,
-# § reward_score/multi_choice.py.
-# § Numbers are in suites/quantities.py, expressions in suites/math_equality.py: RLPR's
-# § `math_equal` runs
-# § `eval` on a reply. Where we differ, on purpose:
-# §
-# § - Only the last statement counts. There, the reference in any box of a reply is enough.
-# § - Prose without a marker (`<answer>`, `\boxed`, "answer:", "answer is") is no answer.
-# § - Of a box that was cut off nobody knows what it would have said.
-# §
-# § A reference in prose is none of these: only a model can judge it (`kind_of`).
-
-
 ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
 Equal = Callable[[str, str], bool]
 """Whether two expressions, the reference first, are mathematically equal."""
@@ -374,15 +345,6 @@ def _bare_words(text: str) -> str:
 
 
 _SMALL = ("a", "an", "the", "it", "they")
-
-
-# § Rows of openbmb/RLPR-Train-Dataset -> questions, and which of them are for training.
-# §
-# § The columns are those of verl: `prompt` (a chat whose system message asks for <think> and
-# § <answer>
-# § tags), `reward_model` (`ground_truth`, `style`), `ability`, `data_source`. Not here: how a
-# § reply is
-# § graded (suites/rlpr.py).
 
 
 SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
