@@ -440,7 +440,7 @@ def starter_method(starter: str) -> str | None:
 
     Starter code ends where the body should begin, so it is no whole Python yet.
 
-    >>> method_shown("class Solution:\n    def f(self, x: int) -> int:\n        ")
+    >>> starter_method("class Solution:\n    def f(self, x: int) -> int:\n        ")
     'f'
     """
     try:

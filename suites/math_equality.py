@@ -565,8 +565,8 @@ _DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\
 def stated_choice(text: str) -> str | None:
     """Return the letter of a choice, alone or with its text behind it, or None.
 
-    >>> choice("(C) Plane"), choice("option b"), choice("(B) or (C)"), choice("A) B) C)")
-    ('C', 'B', None, None)
+    >>> [stated_choice(said) for said in ("(C) Plane", "option b", "(B) or (C)", "A) B) C)")]
+    ['C', 'B', None, None]
     """
     plain = re.sub(r"[\u00ab\u00bb_]|\\(?=[{}])", " ", text).strip(" .{}")
     found = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))

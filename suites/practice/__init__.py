@@ -103,7 +103,7 @@ class PracticeSuite:
 def split_of_key(key: str) -> Split:
     """Return the one split in which a question may appear.
 
-    >>> home("gcd 12 18") in SPLITS
+    >>> split_of_key("gcd 12 18") in SPLITS
     True
     """
     residue = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 8
