@@ -236,13 +236,6 @@ def prompt_of(suite: Suite[Any]) -> Prompt:
     return suite.prompt if isinstance(suite, Prompted) else OFFICIAL
 
 
-def refuse_unknown_prompt(suite: Prompted, name: str, prompt: Prompt) -> None:
-    """Raise UserError for a way that a suite does not know; it lists those it does."""
-    if prompt not in suite.prompts:
-        known = ", ".join(suite.prompts)
-        raise UserError(f"Suite {name} has no prompt {prompt!r}; it has: {known}.")
-
-
 def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
     """Return the suite with its questions put so where that way is known, else as it is."""
     if isinstance(suite, Prompted) and prompt in suite.prompts:

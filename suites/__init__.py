@@ -28,9 +28,6 @@ from suites.practice import PracticeSuite, choice, code, composed, integer
 from suites.practice.unseen import UNSEEN, unseen
 from suites.rlpr import RLPR, RLPR_RULES
 
-# § The suites by name, those included that a name describes: a release, a window, what is
-# § unseen.
-
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
     """Suites that are listed, and `NAME@START..END` for those whose questions have dates.
@@ -78,33 +75,6 @@ def _livecodebench_release(name: str) -> LiveCodeBench | None:
     if name == TRAIN:
         return LIVECODEBENCH_TRAIN
     return LiveCodeBench(release) if release else None
-
-
-# § Exams: questions, and graders that are software with a version.
-# §
-# § Belongs here: prompts, loaders with pinned data, generators of practice questions,
-# § graders, judging
-# § programs in a box. Does not belong here: anything that knows who sits the exam (baselines,
-# § the
-# § conductor), how models are called, or how results are printed.
-# §
-# § Read in this order: aime25.py (a small real suite), programs.py (judging a program),
-# § livecodebench.py (the large real suite) and what it imports, checked.py (judging by
-# § assertions),
-# § humaneval.py, mbpp.py and bigcodebench.py, choices.py (what multiple-choice exams share),
-# § gpqa_diamond.py with gpqa_rows.py and choice_order.py, mmlu.py, math500.py with
-# § equality.py (when
-# § two formulas are equal: latex.py, quantities.py and units.py for what needs no
-# § algebra, equality_process.py for what does), rlpr.py with rlpr_rows.py, rlpr_rules.py and
-# § quantities.py, practice.py (what the four generated suites share), practice_integer.py and
-# § its
-# § neighbours, practice_unseen.py (exams unlike what taught), named.py (suites by name),
-# § openings.py
-# § (who opened an eval split, and when). Where questions are from: fetch.py, hub.py and
-# § row_files.py
-# § with sources.toml, bare.py (a question without its instruction), cards.py with cards.toml,
-# § and
-# § data_checks.py and data_downloads.py for `podium data`.
 
 
 SUITES: Mapping[str, Suite[Any]] = SuiteRegistry(

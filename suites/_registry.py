@@ -15,11 +15,6 @@ from suites.practice.composed import practice_composed
 from suites.practice.integer import practice_integer
 from suites.rlpr import rlpr, rlpr_rules
 
-# § What `pip install podium` adds to Inspect: the tasks, found through an entry point.
-# §
-# § Inspect imports this file in every process, so what it imports stays light.
-
-
 IMPORTERS[SATURN] = saturn_cassette
 
 __all__ = [

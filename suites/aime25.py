@@ -1,9 +1,14 @@
-"""AIME 2025, both papers: 30 problems with integer answers, and real replies to them."""
+"""AIME 2025, both papers: 30 problems with integer answers, and real replies to them.
+
+The grade is equality with the integer that harness/extract.py finds, or of the sum in the last box
+where that is none. Thirty questions are thirty clusters: one pass has a standard error of about
+nine points.
+"""
 
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +22,16 @@ from harness.files import read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.request import request_digest
-from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
-from suites.base import card, user_errors
+from harness.suite import OFFICIAL, Prompt, Split
+from suites.base import PromptedSuite, unsealed, user_errors
 from suites.data import (
     Rows,
     cache_folder,
-    data_revision,
-    fetch_rows,
     local_path,
     local_rows,
     sources,
 )
 from suites.math_equality import compare
-
-# § AIME 2025, both papers: 30 competition problems whose answers are integers from 0 to 999.
-# §
-# § The official prompt is matharena's, the Conductor paper's is Lighteval's; the grade is
-# § equality with
-# § the integer that harness/extract.py finds, or of the sum in the last box where that is
-# § none.
-# § Thirty questions are thirty clusters: one pass has a standard error of about nine points.
-
 
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
@@ -58,38 +52,17 @@ PROBLEMS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Aime25:
-    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
+class Aime25(PromptedSuite):
+    """The suite; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
 
-    data: str | Path | None = None
     name: str = "aime25"
     version: str = "3-A"
     dates: str = "2025-02"
-    splits: tuple[Split, ...] = ("eval",)
-    publishable: bool = True
-    needs_box: bool = False
-    image: str = ""
-    prompt: Prompt = OFFICIAL
-    prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
+    source = "aime25"
 
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
-
-    @property
-    def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision where there is no file.
-
-        The two have the same answers; the LaTeX of a problem may differ, so runs are kept apart.
-        """
-        return data_revision("aime25", self.data)
-
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the 30 questions, paper I first; UserError names a missing file."""
-        if split != "eval":
-            raise UserError(f"Suite aime25 has no {split!r} split; it has: eval.")
-        return aime25_questions(fetch_rows("aime25", self.data), self.prompt)
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the 30 questions, paper I first."""
+        return aime25_questions(self.rows(), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of the hub's rows, or of rows like those of the local file.
@@ -103,19 +76,12 @@ class Aime25:
             _refuse_malformed(row, f"{path}, row {number}")
         return aime25_questions(rows, self.prompt)
 
-    def prompted(self, prompt: Prompt) -> "Aime25":
-        """Return the suite with its questions put so; UserError for a way that is not known."""
-        refuse_unknown_prompt(self, self.name, prompt)
-        return replace(self, prompt=prompt)
-
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference.
 
         A last box with a sum in it gets a second look; `look` in the metadata says which decided.
         """
-        if question.target is None:
-            raise ValueError("a sealed question cannot be graded")
-        gold, found = int(question.target), extract_integer(reply)
+        gold, found = int(unsealed(question)), extract_integer(reply)
         if found is None:
             return grade_expression(gold, reply)
         verdict = "equals" if found == gold else "differs from"
@@ -134,6 +100,7 @@ _SUM = re.compile(
 LONGEST = 400
 MOST_SIDES = 4
 """Characters and sides of a sum that is compared; each side may take a second."""
+
 _WHOLE = re.compile(r"[\d\s$]*")
 """What the first look reads: it was refused for what stands behind it."""
 
@@ -170,8 +137,7 @@ def aime25(
     prompt: Prompt = OFFICIAL,
 ) -> Task:
     """AIME 2025: 30 integer-answer competition problems."""
-    suite = Aime25(data=data).prompted(prompt)
-    return as_task(suite, split=split, limit=limit, epochs=epochs)
+    return as_task(Aime25(data).prompted(prompt), split=split, limit=limit, epochs=epochs)
 
 
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
@@ -206,19 +172,9 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
     )
 
 
-# § Import real AIME25 replies: four models, one reply a problem, with recorded token counts.
-# §
-# § The source (gtxygyzb/Saturn-code, lighteval details) kept no prompts, so a reply is filed
-# § under the
-# § canonical single-worker requests of our suite, one for each prompt that it knows, marked
-# § `prompt_recorded: false`, and under no other. Its MATH-500 rows, of the same runs, did
-# § keep theirs:
-# § it is Lighteval's, our `paper` prompt, and the input tokens of the AIME25 rows fit that
-# § one too.
-# § The verdicts recorded beside the replies check our grader and are not part of the
-# § cassette.
-
-
+# Real replies of four models, one a problem, with token counts. The source kept no prompts, so a
+# reply is filed under the canonical requests of our suite, one for each prompt, and marked so. Its
+# MATH-500 rows did keep theirs: Lighteval's, our `paper` prompt, which the input tokens fit.
 SATURN = "saturn-aime25"
 """The source in sources.toml, and the cassette in harness/pools/recorded-aime25.toml."""
 
@@ -240,12 +196,17 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     """Return the imported cassette, made in the user's cache on first use.
 
     Its name carries a digest of the source, of our questions and of the way it is imported, so what
-    differs is another file.
-    UserError names the file that is missing.
+    differs is another file. UserError names the file that is missing.
     """
     local_path(SATURN, data)  # without the replies the questions are not worth a request to the hub
-    source = sources()[SATURN]
-    digests = _request_digests(data)
+    source, suite = sources()[SATURN], Aime25(data)
+    digests = [  # per prompt, of each question's canonical request: one user message
+        {
+            question.id: request_digest([ChatMessageUser(content=question.text)])
+            for question in suite.prompted(prompt).load()
+        }
+        for prompt in suite.prompts
+    ]
     named = [digest for each in digests for digest in each.values()]
     made_of = "".join([SATURN_IMPORT, source.sha256, *named])
     name = f"{SATURN}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
@@ -260,18 +221,6 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
         )
         write_cassette(path, header, rows)
     return path
-
-
-def _request_digests(data: str | Path | None) -> list[dict[str, str]]:
-    """Return, per prompt, the digest of each question's canonical request: one user message."""
-    suite = Aime25(data=data)
-    return [
-        {
-            question.id: request_digest([ChatMessageUser(content=question.text)])
-            for question in suite.prompted(prompt).load()
-        }
-        for prompt in suite.prompts
-    ]
 
 
 def _cassette_row(row: dict[str, Any], digests: dict[str, str]) -> RecordedReply:

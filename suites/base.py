@@ -1,10 +1,17 @@
-"""What suites share: cards, refusals under Inspect, and the multiple-choice question."""
+"""What suites share: the frame of a suite over a data set, its card, and multiple choice.
+
+To add a suite: a class below `DatasetSuite`, `MultipleChoiceSuite` or code_checks.CheckedSuite, its
+task, its name in suites/__init__.py and suites/_registry.py, and its tables in cards.toml (for
+people) and sources.toml (what pins the data).
+"""
 
 import tomllib
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, ClassVar, ParamSpec, Self
 
 from inspect_ai import Task
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints, ValidationError
@@ -12,20 +19,116 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraint
 from harness.errors import TaskRefusal, UserError
 from harness.extract import extract_choice
 from harness.records import Grade, Question
-from harness.suite import Card, Split
+from harness.suite import OFFICIAL, Card, Prompt, Split
 from sandbox import Box
-
-# § Read suites/cards.toml: what each suite asks, where it is from, and how well people did.
-# §
-# § A card is for people (`podium suites NAME`); nothing is graded or fetched by it. What pins
-# § the data
-# § is sources.toml.
-
+from suites.data import Rows, data_revision, fetch_rows
 
 CARDS = Path(__file__).parent / "cards.toml"
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Change = Annotated[str, StringConstraints(pattern=r"^\d+-[A-Z] \(\d{4}-\d\d-\d\d\): \S")]
+Params = ParamSpec("Params")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSuite:
+    """A suite over rows that sources.toml pins; fills in harness.suite.Suite, `grade` apart."""
+
+    data: str | Path | None = None
+    """A folder of local data; see suites/data.py for the usual one."""
+    name: str = ""
+    version: str = ""
+    dates: str = ""
+    splits: tuple[Split, ...] = ("eval",)
+    publishable: bool = True
+    needs_box: bool = False
+    image: str = ""
+    source: ClassVar[str]
+    """Its table of sources.toml."""
+
+    @property
+    def card(self) -> Card:
+        """Its table of suites/cards.toml."""
+        return card(self.name)
+
+    @property
+    def data_revision(self) -> str:
+        """The local file's digest, or the pinned hub revision where there is no file."""
+        return data_revision(self.source, self.data)
+
+    def rows(self) -> Rows:
+        """Return its pinned rows; UserError when they cannot be had or are others."""
+        return fetch_rows(self.source, self.data)
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the questions of a split, in a fixed order; UserError names a missing file."""
+        refuse_unknown_split(self.name, split, self.splits)
+        return self.questions(split)
+
+    @abstractmethod
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the questions of a split that exists."""
+
+    @abstractmethod
+    def grade(self, question: Question, reply: str, box: Any = None) -> Grade:
+        """Grade one reply to an unsealed question."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptedSuite(DatasetSuite):
+    """A suite whose questions can be put as their authors do, or as the Conductor paper did."""
+
+    prompt: Prompt = OFFICIAL
+    prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
+
+    def prompted(self, prompt: Prompt) -> Self:
+        """Return the suite with its questions put so; UserError for a way that is not known."""
+        if prompt not in self.prompts:
+            known = ", ".join(self.prompts)
+            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {known}.")
+        return replace(self, prompt=prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class MultipleChoiceSuite(DatasetSuite):
+    """A suite whose questions are made of `choice_text` and `choice_metadata`."""
+
+    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Grade by the letter, for the order in which the question shows its options."""
+        return grade_choice(question, reply, box)
+
+
+def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:
+    """Raise UserError for a split that a suite does not have."""
+    if split not in splits:
+        raise UserError(f"Suite {name} has no {split!r} split; it has: {', '.join(splits)}.")
+
+
+def unsealed(question: Question) -> str:
+    """Return a question's target; ValueError for a sealed one."""
+    if question.target is None:
+        raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+    return question.target
+
+
+def required_box(box: Box | None, name: str) -> Box:
+    """Return the box; ValueError without one."""
+    if box is None:
+        raise ValueError(f"{name} runs programs: name a sandbox with --box.")
+    return box
+
+
+def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
+    """Return a task function whose UserErrors Inspect prints as a sentence; it is under `@task`."""
+
+    @wraps(make)
+    def made(*args: Params.args, **kwargs: Params.kwargs) -> Task:
+        try:
+            return make(*args, **kwargs)
+        except UserError as error:
+            raise TaskRefusal(str(error)) from error
+
+    return made
 
 
 class CardTable(BaseModel):
@@ -43,15 +146,7 @@ class CardTable(BaseModel):
 
     def card(self) -> Card:
         """Return the card, its paragraph on one line."""
-        return Card(
-            title=self.title,
-            paper=self.paper,
-            sizes=self.sizes,
-            licence=self.licence,
-            human=self.human,
-            about=" ".join(self.about.split()),
-            changes=self.changes,
-        )
+        return replace(Card(**self.model_dump()), about=" ".join(self.about.split()))
 
 
 def card(name: str) -> Card:
@@ -66,40 +161,16 @@ def cards(path: Path = CARDS) -> dict[str, Card]:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path.name} is no TOML: {error}.") from error
-    return {name: _checked_table(name, table, path).card() for name, table in tables.items()}
+    return {name: _card(name, table, path) for name, table in tables.items()}
 
 
-def _checked_table(name: str, table: object, path: Path) -> CardTable:
+def _card(name: str, table: object, path: Path) -> Card:
     try:
-        return CardTable.model_validate(table)
+        return CardTable.model_validate(table).card()
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the table"
         raise UserError(f"{path.name}, [{name}], {field}: {first['msg']}.") from error
-
-
-# § What podium refuses is one sentence under `inspect eval` too, not a traceback.
-
-
-Params = ParamSpec("Params")
-
-
-def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
-    """Return a task function whose UserErrors Inspect prints; it stands under `@task`."""
-
-    @wraps(make)
-    def made(*args: Params.args, **kwargs: Params.kwargs) -> Task:
-        try:
-            return make(*args, **kwargs)
-        except UserError as error:
-            raise TaskRefusal(str(error)) from error
-
-    return made
-
-
-# § What multiple-choice exams share: the instruction, how options are printed, and the grade.
-# §
-# § Not here: where questions come from, and in which order an exam puts its options.
 
 
 LETTERS = "ABCD"
@@ -142,11 +213,10 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
 
     A reply without either is wrong and counted as unparsed. ValueError for a sealed question.
     """
-    if question.target is None:
-        raise ValueError(f"{question.id} is sealed: it cannot be graded")
+    target = unsealed(question)
     found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:
         return Grade(value=0.0, extracted=None, explanation="no letter found")
-    right = found == question.target
-    verdict = "right" if right else f"expected {question.target}"
+    right = found == target
+    verdict = "right" if right else f"expected {target}"
     return Grade(value=float(right), extracted=found, explanation=verdict)

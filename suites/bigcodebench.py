@@ -1,4 +1,10 @@
-"""BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests."""
+"""BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
+
+Prompt, tests and the way they are run are the published ones (bigcode-project/bigcodebench
+@47eff25): program and tests share a process, for the tests patch what the program calls. A program
+written against this runner can forge its verdict; see sandbox/inside for what it cannot do by
+accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
+"""
 
 import ast
 import json
@@ -14,25 +20,12 @@ from typing import Any
 from inspect_ai import Task, task
 
 from harness.errors import UserError
-from harness.files import read_questions
 from harness.records import Grade, Question
-from harness.suite import Card, Split
+from harness.suite import Split
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
-from suites.base import card, user_errors
-from suites.data import Rows, data_revision, fetch_rows
-from suites.humaneval import compiles, complete_program
+from suites.base import required_box, unsealed, user_errors
+from suites.code_checks import UnitTestedSuite, compiles, complete_program
 from suites.inspect_box import boxed_task
-
-# § BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
-# §
-# § Prompt, tests and the way they are run are the published ones (bigcode-
-# § project/bigcodebench
-# § @47eff25): program and tests share a process, for the tests patch what the program calls.
-# § A program
-# § written against this runner can forge its verdict; see sandbox/inside/runners.py for what
-# § it
-# § cannot do by accident. Tasks that cannot run here are named in bigcodebench_skipped.toml.
-
 
 NAME = "bigcodebench"
 
@@ -57,43 +50,34 @@ SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class BigCodeBench:
-    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
+class BigCodeBench(UnitTestedSuite):
+    """The suite; tasks that cannot run here are left out."""
 
-    data: str | Path | None = None
     name: str = NAME
     version: str = "1-A"
     dates: str = "2024-06"
-    splits: tuple[Split, ...] = ("eval",)
-    publishable: bool = True
-    needs_box: bool = True
     image: str = f"{IMAGE}-bigcodebench"
-
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
+    source = NAME
 
     @property
     def left_out(self) -> Mapping[str, str]:
         """The tasks that cannot run here, and why."""
         return skipped_tasks()
 
-    @property
-    def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision where there is no file."""
-        return data_revision(NAME, self.data)
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the questions that can run here."""
+        every = (self.question(row, NAME) for row in self.rows())
+        return [question for question in every if question.id not in skipped_tasks()]
 
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions that can run here; UserError names a missing file."""
-        if split != "eval":
-            raise UserError(f"Suite {NAME} has no {split!r} split; it has: eval.")
-        found = [bigcodebench_question(row, NAME) for row in bigcodebench_rows(self.data)]
-        return [question for question in found if question.id not in skipped_tasks()]
+    def question(self, row: Mapping[str, Any], where: str) -> Question:
+        """Return the question of a raw row, of the hub or of the project's files."""
+        return bigcodebench_question(row, where)
 
-    def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        return read_questions(path, bigcodebench_question)
+    def program(self, question: Question, reply: str) -> str | None:
+        """Return the reply's function, behind what the prompt says before it."""
+        return complete_program(
+            question.metadata["prompt"], question.metadata["entry_point"], reply
+        )
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
         """Return which needed packages a box lacks, and where they are; empty when it has all."""
@@ -110,19 +94,15 @@ class BigCodeBench:
 
         SandboxError when the box fails, and for a task that cannot run here.
         """
-        if box is None:
-            raise ValueError(f"{NAME} runs programs: name a sandbox with --box.")
-        if question.target is None:
-            raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+        box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
         if refusal := self.refusal(box.name, _packages(box, self.image)):
             raise SandboxError(refusal)
-        facts = question.metadata
-        program = complete_program(facts["prompt"], facts["entry_point"], reply)
+        program = self.program(question, reply)
         if program is None:
-            reason, total = "no program found", json.loads(question.target)["total"]
-            none = {"tests_passed": 0, "tests_total": total, "reason": reason}
+            reason = "no program found"
+            none = {"tests_passed": 0, "tests_total": tests["total"], "reason": reason}
             return Grade(0.0, None, reason, none)
         return grade_by_tests(question, program, box)
 
@@ -140,8 +120,9 @@ def bigcodebench(
     data: str | None = None,
 ) -> Task:
     """BigCodeBench-Hard: programs run in the sandbox that --sandbox names, or in -T box=docker."""
-    suite = BigCodeBench(data=data)
-    return boxed_task(suite, box, split=split, limit=limit, epochs=epochs, limits=LIMITS)
+    return boxed_task(
+        BigCodeBench(data), box, split=split, limit=limit, epochs=epochs, limits=LIMITS
+    )
 
 
 @cache
@@ -202,11 +183,6 @@ def _reason(outcome: ProgramOutcome, failed: Mapping[str, str], ran: int, total:
         return f"all {total} tests passed"
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
     return f"{ran} of {total} tests ran: {lines[-1][:300] if lines else 'it ended early'}"
-
-
-def bigcodebench_rows(data: str | Path | None = None) -> Rows:
-    """Return the pinned rows: of the local file, which is one JSON array, or of the hub."""
-    return fetch_rows(NAME, data)
 
 
 def bigcodebench_question(row: Mapping[str, Any], where: str) -> Question:

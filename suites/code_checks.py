@@ -3,31 +3,22 @@
 import ast
 import json
 import secrets
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError
-
-# § Judge a program by a data set's check: published code that calls functions and asserts.
-# §
-# § As published, check and program share a process, and a program can end it early, bend `==`
-# § or read
-# § what is expected. Here they never meet (checked_inside.py): the check runs in the box with
-# § results
-# § in place of the program's calls; when it lacks one, the program is called in a process of
-# § its own,
-# § and the check runs again. So a check runs about twice, whatever its calls, and a verdict
-# § is what a
-# § check said in a process that never held the program, behind a token made for it.
-# §
-# § A few checks make arguments of the program's own classes (`by_text`): there the program's
-# § process
-# § gets the text of the call, which it evaluates, and still nothing of what is expected.
-
+from harness.extract import extract_program
+from harness.files import read_questions
+from harness.records import Grade, Question
+from harness.suite import Split
+from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
+from suites.base import DatasetSuite, required_box, unsealed
 
 LIMITS = Limits()
 """Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
@@ -195,6 +186,49 @@ class _CheckRun:
         return CheckResult(passed, reason, held, len(asserts), self.calls, round(self.cpu_s, 3))
 
 
+@dataclass(frozen=True, slots=True)
+class UnitTestedSuite(DatasetSuite):
+    """A suite of programs, judged in a box by the check that a question carries as its target."""
+
+    needs_box: bool = True
+    image: str = IMAGE
+
+    @abstractmethod
+    def question(self, row: Mapping[str, Any], where: str) -> Question:
+        """Return the question of a raw row; UserError if it is none."""
+
+    @abstractmethod
+    def program(self, question: Question, reply: str) -> str | None:
+        """Return the program that a reply stands for, or None."""
+
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the questions of all rows."""
+        return [self.question(row, self.name) for row in self.rows()]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
+        return read_questions(path, self.question)
+
+    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
+        """Grade by the published check, in a box; SandboxError when the box fails."""
+        box, check = required_box(box, self.name), read_check(unsealed(question))
+        program, total = self.program(question, reply), {"tests_total": len(check.asserts)}
+        if program is None:
+            reason = "no program found"
+            return Grade(0.0, None, reason, {"tests_passed": 0, **total, "reason": reason})
+        started = perf_counter()
+        checked = judge_by_check(program, check, box)
+        facts = {
+            "tests_passed": checked.held,
+            "calls": checked.calls,
+            "cpu_s": checked.cpu_s,
+            "reason": checked.reason,
+            **total,
+            "seconds": round(perf_counter() - started, 3),
+        }
+        return Grade(float(checked.passed), program, checked.reason, facts)
+
+
 def judge_by_check(
     program: str, check: CheckCode, box: Box, limits: Limits = LIMITS
 ) -> CheckResult:
@@ -240,3 +274,61 @@ def _end_reason(outcome: ProgramOutcome) -> str:
 def _last_line(outcome: ProgramOutcome) -> str:
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
     return lines[-1][:300] if lines else ""
+
+
+# --- the program in a reply ---------------------------------------------------------------------
+
+STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
+"""Where a raw completion ends (arXiv 2107.03374, section 2.1)."""
+
+
+def complete_program(prompt: str, entry: str, reply: str) -> str | None:
+    r"""Return the program that a reply makes of a prompt, or None when it has none.
+
+    A reply that defines the function gets what the prompt says before it: imports, helpers. Any
+    other is taken for the rest of the function.
+
+    >>> complete_program("import math\ndef f(x):\n", "f", "    return x\ndef g(")
+    'import math\ndef f(x):\n    return x'
+    """
+    block = extract_program(reply)
+    said = reply if block is None else block
+    if not said.strip():
+        return None
+    if defines_function(said, entry):
+        whole = text_before_function(prompt, entry) + said
+        return whole if compiles(whole) else said
+    for rest in (said, cut_completion(said)):
+        if compiles(prompt + rest):
+            return prompt + rest
+    return block
+
+
+def defines_function(text: str, name: str) -> bool:
+    """Return whether a text is Python that defines a function of this name at its top level."""
+    try:
+        found = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(isinstance(one, kinds) and one.name == name for one in found)
+
+
+def compiles(text: str) -> bool:
+    """Return whether a text is Python."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def text_before_function(prompt: str, entry: str) -> str:
+    """Return what a prompt says before the function to write."""
+    return prompt[: prompt.rindex(f"def {entry}(")]
+
+
+def cut_completion(text: str) -> str:
+    """Return a raw completion up to the first thing that no longer belongs to the function."""
+    ends = [at for stop in STOPS if (at := text.find(stop)) >= 0]
+    return text[: min(ends, default=len(text))]

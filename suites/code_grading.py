@@ -13,9 +13,6 @@ from harness.records import Grade, Question
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome
 from sandbox.box import decode, read_json, untagged
 
-# § What one outcome says about a program, once it is compared with what was expected.
-
-
 Verdict = Literal[
     "pass",
     "wrong answer",
@@ -149,19 +146,6 @@ def _exit(code: int) -> str:
     with suppress(ValueError):
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return f"exit code {code}"
-
-
-# § Judge one program on hidden tests, in a box, by one of two sets of rules.
-# §
-# § `real`, the default: every test is a fresh process with real descriptors, limited in CPU
-# § time, so
-# § that the load of the machine does not decide. `official`: as LiveCodeBench's published
-# § evaluator
-# § runs it (sandbox/inside/runners.py), which fails some correct programs; it exists to be
-# § shown next
-# § to the first. Both compare by the same rules (comparison.py), and both compare here: a box
-# § is never
-# § told what is expected, so a program can neither find nor forge it.
 
 
 Rules = Literal["real", "official"]
@@ -384,15 +368,6 @@ def _roomy(limits: Limits, tests: ProgramTests) -> Limits:
     return replace(limits, output_bytes=max(limits.output_bytes, 2 * longest + ROOM_BYTES))
 
 
-# § Whether what a program produced is what was expected, by LiveCodeBench's rules.
-# §
-# § They are those of lcb_runner/evaluation/testing_util.py,
-# § github.com/LiveCodeBench/LiveCodeBench
-# § @28fef95. There is no tolerance for floats and no special judge: problems with several
-# § right answers
-# § fail all but one of them, there as here.
-
-
 def same_output(got: str, expected: str) -> bool:
     r"""Return whether two outputs agree: line by line, as texts or as exact decimals.
 
@@ -443,16 +418,6 @@ def _same_numbers(left: str, right: str) -> bool:
         return False
 
 
-# § The tests that a question shows: found in a sealed question, run as grading runs the
-# § hidden ones.
-# §
-# § Who is examined may run them, so that a retry or a search has something to go by. They
-# § come from the
-# § question's visible metadata and starter code alone, never from its target: a program, or a
-# § reader of
-# § the outcome, learns nothing here that the question does not say.
-
-
 PUBLIC_TESTS = "public_tests"
 STARTER = "starter_code"
 """Keys of a question's visible metadata."""
@@ -475,7 +440,7 @@ def starter_method(starter: str) -> str | None:
 
     Starter code ends where the body should begin, so it is no whole Python yet.
 
-    >>> method_shown("class Solution:\n    def f(self, x: int) -> int:\n        ")
+    >>> starter_method("class Solution:\n    def f(self, x: int) -> int:\n        ")
     'f'
     """
     try:

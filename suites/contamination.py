@@ -13,11 +13,6 @@ from harness.suite import OFFICIAL, Split, Suite, prompt_of
 from suites import aime25, base, bigcodebench, humaneval, mbpp, rlpr
 from suites.practice import integer
 
-# § What a question asks, without the instruction that its suite puts around it.
-# §
-# § For finding one question in two suites, whatever the instruction around it.
-
-
 INSTRUCTIONS = (
     base.CHOICE_INSTRUCTION,
     aime25.SUFFIX,
@@ -46,15 +41,6 @@ def strip_instruction(question: Question) -> str:
     if question.kind == "choice" and _FIRST_OPTION in text:
         text = text.rpartition(_FIRST_OPTION)[0]
     return text.partition(_TESTS)[0].strip()
-
-
-# § A diary of opened exams: who looked at an eval split, when, and how much of it.
-# §
-# § An eval split is opened once per released number. Nothing can stop a second look, so every
-# § look is
-# § written down: one dated JSON line in `<log-dir>/openings.jsonl`. Loading a split stays
-# § pure; the
-# § command that runs an exam writes the line.
 
 
 ACCESS_LOG = "openings.jsonl"

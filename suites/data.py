@@ -22,14 +22,6 @@ from harness.errors import UserError
 from harness.files import dicts_of_csv, parse_json, unpack_gzip
 from harness.records import Question
 
-# § Rows of a whole data file, by its name: JSON Lines, a JSON array, CSV (plain or .gz),
-# § parquet.
-# §
-# § The file's digest has been checked. Rows that people bring are read by harness/files.py,
-# § one at a
-# § time; what is in a .zip its suite knows.
-
-
 Rows = list[dict[str, Any]]
 
 PLAIN = (".jsonl", ".json", ".csv")
@@ -74,16 +66,6 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
         made: object = parse_json(text)
         return cast(list[object], made) if isinstance(made, list) else [made]
     return [parse_json(line) for line in text.splitlines() if line.strip()]
-
-
-# § Fetch a suite's rows as they are pinned in suites/sources.toml: a local file, else the
-# § hub.
-# §
-# § A local file is checked by sha256 and row count, the hub by revision and row count.
-# § Nothing is
-# § downloaded that the cache holds (suites/data.py), and a missing source is one sentence
-# § that says
-# § where to put it. `podium data` is suites/data_command.py and suites/data_command.py.
 
 
 SOURCES = Path(__file__).parent / "sources.toml"
@@ -243,15 +225,6 @@ def _local_digest(name: str, data: str | Path | None) -> str:
 def _file_digest(path: Path, mtime_ns: int, size: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# § Read a pinned dataset or file of the hub: from the hub's own cache, else by a download.
-# §
-# § `datasets` takes the newest cached revision when it is offline, whichever was asked for.
-# § So the
-# § cache is read here by revision, without a request, and what a load returns is held to its
-# § revision.
-# § All loaders word trouble with the hub by `refusal`.
 
 
 HubRows = tuple[dict[str, Any], ...]

@@ -39,13 +39,6 @@ from suites.data import (
 from suites.livecodebench import LiveCodeBench
 from suites.practice import PracticeSuite
 
-# § `podium data verify`: is what lies here what sources.toml pins? Nothing is downloaded.
-# §
-# § First each source: is its file, or the hub's cache at the pinned revision, here and as it
-# § should be?
-# § Then each suite is loaded as a run would load it, so that its own rules for rows hold too.
-
-
 DataState = Literal["ok", "absent", "wrong"]
 
 
@@ -223,11 +216,6 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
     return size
 
 
-# § `podium data fetch`: put what sources.toml pins into the hub's cache or the data folder.
-# §
-# § What is here is left as it is, right or wrong. Checks are those of data_checks.py.
-
-
 def fetch_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
@@ -283,13 +271,6 @@ def download_source(source: DataSource, data: str | Path | None) -> None:
         pinned_hub_rows(source, data)
     else:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
-
-
-# § Download one file that is pinned by its sha256, whole or not at all.
-# §
-# § What comes is written beside the place it is for, and moved there once its digest is
-# § right. Nothing
-# § is unpacked, and no file that is already there is replaced.
 
 
 TIMEOUT_S = 30
@@ -430,9 +411,6 @@ def _progress_bar(title: str, answer: Any) -> Generator[Progress]:
     ) as bar:
         bar.add_task(escape_controls(title), total=int(length) if length.isdigit() else None)
         yield bar
-
-
-# § Which tables of sources.toml a suite reads, and what each is pinned to, in words.
 
 
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:

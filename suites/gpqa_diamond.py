@@ -1,4 +1,11 @@
-"""GPQA-Diamond: 198 graduate-level science questions with four options each."""
+"""GPQA-Diamond: 198 graduate-level science questions with four options each.
+
+Its authors ask that no example appears in plain text where a crawler may find it. So its text is
+shown to models only; archive, CSV or the hub's gated set are opened in memory, nothing is written
+here, and no message or exception quotes a cell: errors of decoders, which hold what they decode,
+are not chained. Over four epochs each letter is right once for every question, so that a model
+that favours one gains nothing by it.
+"""
 
 import csv
 import hashlib
@@ -19,14 +26,15 @@ from harness.errors import UserError
 from harness.files import read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.suite import OFFICIAL, Card, Prompt, Split, refuse_unknown_prompt
+from harness.suite import OFFICIAL, Prompt, Split
 from suites.base import (
     LETTERS,
-    card,
+    PromptedSuite,
     choice_metadata,
     choice_text,
     grade_choice,
     option_lines,
+    unsealed,
     user_errors,
 )
 from suites.data import (
@@ -40,51 +48,44 @@ from suites.data import (
     sources,
 )
 
-# § GPQA-Diamond: 198 graduate-level science questions with four options each.
-# §
-# § Its text is shown to models and stays out of everything else: tables, reports, exports,
-# § messages
-# § (`publishable = False`). Where the rows come from is gpqa_rows.py, how options are ordered
-# § is
-# § choice_order.py, how a letter is found is harness/extract.py.
+ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
+"""Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
+
+MEMBER = "dataset/gpqa_diamond.csv"
+
+PASSWORD = "deserted-untie-orchid"
+"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
+PODIUM_GPQA_PASSWORD overrides it."""
+
+ID = "Record ID"
+QUESTION = "Question"
+RIGHT = "Correct Answer"
+WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 
 
 @dataclass(frozen=True, slots=True)
-class GpqaDiamond:
-    """The suite; `data` names a folder of local data (default: see suites/data.py).
+class GpqaDiamond(PromptedSuite):
+    """The suite.
 
     Prompts: `official` is the template of openai/simple-evals @ ee3b031 with the cells as they are.
     `paper` is the conductor paper's, which ran Lighteval: task `gpqa:diamond` of
     huggingface/lighteval @ 3fd1526, the same words with every cell stripped of outer white space.
     """
 
-    data: str | Path | None = None
-    prompt: Prompt = OFFICIAL
     name: str = "gpqa-diamond"
     version: str = "2-A"
     dates: str = "2023-11"
-    splits: tuple[Split, ...] = ("eval",)
     publishable: bool = False
-    needs_box: bool = False
-    image: str = ""
     epochs: int = 4
     """As often as there are letters, so that each is right once for every question."""
-    prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
-
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
 
     @property
     def data_revision(self) -> str:
         """The CSV's digest (in the archive or beside it), or the pinned hub revision."""
         return official_revision(self.data)
 
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the 198 questions as epoch 1 asks them; UserError names what is missing."""
-        if split != "eval":
-            raise UserError(f"Suite gpqa-diamond has no {split!r} split; it has: eval.")
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the 198 questions as epoch 1 asks them."""
         return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -97,11 +98,6 @@ class GpqaDiamond:
     def at_epoch(self, question: Question, epoch: int) -> Question:
         """Return an epoch-1 question as another epoch asks it: the right letter moves on by one."""
         return rotate_options(question, epoch)
-
-    def prompted(self, prompt: Prompt) -> "GpqaDiamond":
-        """Return the suite with its questions put so; UserError for a way that is not known."""
-        refuse_unknown_prompt(self, self.name, prompt)
-        return replace(self, prompt=prompt)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by its letter, for the order in which its epoch showed the options."""
@@ -121,8 +117,7 @@ def gpqa_diamond(
     prompt: Prompt = OFFICIAL,
 ) -> Task:
     """GPQA-Diamond: 198 graduate-level multiple-choice questions, four epochs unless told."""
-    suite = GpqaDiamond(data=data).prompted(prompt)
-    return as_task(suite, split=split, limit=limit, epochs=epochs)
+    return as_task(GpqaDiamond(data).prompted(prompt), split=split, limit=limit, epochs=epochs)
 
 
 def gpqa_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
@@ -135,6 +130,7 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
     def cell(column: str) -> str:
         return row[column] if prompt == OFFICIAL else row[column].strip()
 
+    named = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
     wrong = [cell(column) for column in WRONG]
     printed = arrange_options(cell(RIGHT), wrong, place, order_seed(row[ID], 1))
     return Question(
@@ -142,22 +138,9 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
         text=choice_text(cell(QUESTION), printed),
         kind="choice",
         target=LETTERS[place],
-        topic=_topic(row),
+        topic="/".join(name for name in named if name),
         metadata=choice_metadata(printed),
     )
-
-
-def _topic(row: dict[str, Any]) -> str:
-    named = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
-    return "/".join(name for name in named if name)
-
-
-# § In which order a question shows its options: over four epochs each letter is right once.
-# §
-# § A model that favours a letter gains nothing by it: in every epoch each letter is right for
-# § a quarter
-# § of the exam, and over four epochs for a quarter of every question. Not here: the text of
-# § options.
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
@@ -191,13 +174,12 @@ def rotate_options(question: Question, epoch: int) -> Question:
     The question ends with its options as `option_lines` prints them, and names them in
     `metadata["choices"]`. ValueError when it is sealed or does not.
     """
-    if question.target is None:
-        raise ValueError(f"{question.id} is sealed: nobody can say where its right option moves")
+    target = unsealed(question)
     first: list[str] = list(question.metadata["choices"])
     lines = option_lines(first)
     if not question.text.endswith(lines):
         raise ValueError(f"{question.id} does not end with its options")
-    at = LETTERS.index(question.target)
+    at = LETTERS.index(target)
     place = (at + epoch - 1) % len(LETTERS)
     wrong = first[:at] + first[at + 1 :]
     printed = arrange_options(first[at], wrong, place, order_seed(question.id, epoch))
@@ -209,39 +191,12 @@ def rotate_options(question: Question, epoch: int) -> Question:
     )
 
 
-# § The rows of GPQA-Diamond, opened in memory only: archive, local CSV, or the hub's gated
-# § set.
-# §
-# § The authors ask that no example appears in plain text where a crawler may find it. So
-# § nothing is
-# § written here (the hub's client keeps its copy in its own cache, as for every gated set),
-# § and no
-# § message or exception quotes a cell: errors of decoders, which hold what they decode, are
-# § not
-# § chained. Not here: questions and prompts (gpqa_diamond.py).
-
-
-ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
-"""Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
-
-MEMBER = "dataset/gpqa_diamond.csv"
-
-PASSWORD = "deserted-untie-orchid"
-"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people.
-PODIUM_GPQA_PASSWORD overrides it."""
-
-ID = "Record ID"
-QUESTION = "Question"
-RIGHT = "Correct Answer"
-WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
-
-
 def official_rows(data: str | Path | None = None) -> Rows:
     """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
     if _is_local(ARCHIVE, data):
-        return _parsed_csv(
-            decrypt_archive(local_bytes(ARCHIVE, data), _password()), f"{MEMBER} of the archive"
-        )
+        password = os.environ.get("PODIUM_GPQA_PASSWORD") or PASSWORD
+        content = decrypt_archive(local_bytes(ARCHIVE, data), password)
+        return _parsed_csv(content, f"{MEMBER} of the archive")
     if _is_local(CSV, data):
         return _parsed_csv(local_bytes(CSV, data), sources()[CSV].file)
     source = sources()[ARCHIVE]
@@ -257,13 +212,13 @@ def official_revision(data: str | Path | None = None) -> str:
 
 def read_own_rows(path: Path) -> Rows:
     """Return the rows of somebody's own file (JSONL or CSV) in the official columns."""
-    refused = ""
+    rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]
     except UserError as error:
-        rows, refused = [], str(error)
-    if refused or not rows:
-        raise UserError(refused or f"{path} has no rows.")
+        refused = str(error)
+    if not rows:
+        raise UserError(refused)
     return refuse_incomplete_rows(rows, str(path))
 
 
@@ -280,10 +235,6 @@ def refuse_incomplete_rows(rows: Rows, where: str) -> Rows:
 
 def _is_local(name: str, data: str | Path | None) -> bool:
     return (data_folder(data) / sources()[name].file).is_file()
-
-
-def _password() -> str:
-    return os.environ.get("PODIUM_GPQA_PASSWORD") or PASSWORD
 
 
 @lru_cache(maxsize=1)
@@ -307,35 +258,28 @@ def decrypt_archive(archive: bytes, password: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _parsed_csv(content: bytes, where: str) -> Rows:
-    """Return the rows of the official CSV, checked."""
-    rows = _read_csv(content)
+    rows: Rows | None = None
+    try:
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        rows = cast(Rows, list(csv.DictReader(text, strict=True)))
+    except (UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
+        pass
     if rows is None:
         raise UserError(f"{where} cannot be read as CSV in UTF-8.")
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
 
 
-def _read_csv(content: bytes) -> Rows | None:
-    try:
-        text = io.StringIO(content.decode("utf-8-sig"), newline="")
-        return cast(Rows, list(csv.DictReader(text, strict=True)))
-    except (UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
-        return None
-
-
 def _hub_bytes(source: DataSource, data: str | Path | None) -> bytes:
     hub = str(source.hub)
-    try:
-        return hub_file(hub, str(source.hub_file), source.revision).read_bytes()
-    except Exception as error:  # offline, gated, no such revision, a full disk
-        raise hub_refusal(error, hub, _by_hand(data)) from error
-
-
-def _by_hand(data: str | Path | None) -> str:
     files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
-    return (
+    by_hand = (
         "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
         f"{files} (PODIUM_DATA names another folder)"
     )
+    try:
+        return hub_file(hub, str(source.hub_file), source.revision).read_bytes()
+    except Exception as error:  # offline, gated, no such revision, a full disk
+        raise hub_refusal(error, hub, by_hand) from error
 
 
 def _refuse_incomplete(row: dict[str, object], where: str) -> None:

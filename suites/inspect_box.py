@@ -59,10 +59,6 @@ from sandbox.cells import (
 from sandbox.docker_box import SLACK_BYTES
 from sandbox.images import RECIPES, pinned_packages
 
-# § The Inspect task of a suite that runs programs, in a box of ours or a sandbox of
-# § Inspect's.
-
-
 COMPOSE = str(resources.files("sandbox") / "compose.yaml")
 """The compose file that gives Inspect's docker sandbox the limits of our docker box."""
 
@@ -179,28 +175,6 @@ def _open_checked_box(
         raise UserError(str(error)) from error
     refuse_lacking(suite, name, facts.packages)
     return box, {"box": name, "box_facts": facts.model_dump(mode="json")}
-
-
-# § The Inspect way: a code task's programs run in the sandbox that Inspect made for the
-# § sample.
-# §
-# § Under `inspect eval suites/practice_code` nothing of podium's is running, so unless a box
-# § is named
-# § (`-T box=docker`) the task asks for Inspect's docker sandbox with the limits of
-# § compose.yaml, and
-# § `--sandbox` changes that to any provider: `--sandbox k8s`, `--sandbox
-# § docker:mine/compose.yaml`.
-# § `podium run` has boxes of its own, several times as fast; this one cannot be named there.
-# §
-# § Into the sandbox goes the judge that runs in every box (sandbox/inside), as one command
-# § per program:
-# § its standard input has the program and the inputs, its output every outcome. Expected
-# § outputs stay
-# § here. The judge has to be root with the capabilities SETUID, SETGID and KILL, so that each
-# § run gets
-# § a user of its own; where it is not, nothing is graded. A solver that itself works in the
-# § sandbox as
-# § root could replace the judge: keep it in another one.
 
 
 FIRST_S, GROWTH = 2.0, 4.0

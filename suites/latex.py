@@ -4,18 +4,6 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-# § Spell an answer in one way: LaTeX, Unicode and plain text that mean the same become one
-# § text.
-# §
-# § Spaces go, and so do fonts, sizes of brackets and maths delimiters. Words and units stand
-# § between
-# § « and » afterwards, an underscore for each space, so that nobody takes them for variables;
-# § a comma
-# § with a space behind it is a semicolon, so that nobody takes it for one of `11,111`. What a
-# § text
-# § means is equality.py.
-
-
 _THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
 _SIZES = re.compile(
     r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
@@ -109,8 +97,8 @@ _SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
 def normalise_answer(text: str) -> str:
     r"""Return an answer in its one spelling.
 
-    >>> spelled(r"\left( 3, \dfrac\pi2 \right)"), spelled(r"9\,\text{thousand}"), spelled("3π cm²")
-    ('(3;\\frac{\\pi}{2})', '9«thousand»', '3\\pi«cm»^2')
+    >>> normalise_answer(r"\left( 3, \dfrac\pi2 \right)"), normalise_answer("3π cm²")
+    ('(3;\\frac{\\pi}{2})', '3\\pi«cm»^2')
     """
     made = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
     if "\\" in made:
@@ -266,7 +254,7 @@ def _in_braces(found: re.Match[str]) -> str:
 def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
     r"""Return the parts of a spelled text between separators that stand in no bracket.
 
-    >>> split(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
+    >>> split_outside_brackets(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
     ['(1;2)', '\\{3,4\\}', 'f(5,6)']
     """
     ends = list(separator.finditer(text))
@@ -288,15 +276,6 @@ _OPENS = ("(", "[", "{", "\\{", "\\langle", "\\begin")
 
 def _depth(text: str) -> int:
     return sum(1 if found in _OPENS else -1 for found in _BRACKET.findall(text))
-
-
-# § Units: their names and symbols, and what else stands behind the number of an answer.
-# §
-# § One spelling of a unit, so that `meters per second` is `m/s`. Nothing is converted: `cm`
-# § is not `m`.
-# § A thing that is counted may be left out, a word for a scale is a factor, and any other
-# § words change
-# § what is said (`5 or so`). Which numbers are equal is equality.py and quantities.py.
 
 
 _SI = {
@@ -348,8 +327,8 @@ _BEHIND = {"squared": "^2", "cubed": "^3", "per": "/"}
 def normalise_unit(unit: str) -> str:
     """Return a unit in symbols, without spaces; what is no unit of the table stays as it is.
 
-    >>> spelled("meters per second squared"), spelled("square inches"), spelled("apples")
-    ('m/s^2', 'in^2', 'apples')
+    >>> [normalise_unit(unit) for unit in ("meters per second squared", "square inches", "apples")]
+    ['m/s^2', 'in^2', 'apples']
     """
     return _OF_SCALE.sub("", "".join(_tokens(unit)))
 
@@ -361,7 +340,7 @@ _OF_SCALE = re.compile("deg(?=[CFK]$)")
 def is_unit(unit: str) -> bool:
     """Return whether every word of a unit is in the table.
 
-    >>> known("km/h"), known("or so"), known("")
+    >>> is_unit("km/h"), is_unit("or so"), is_unit("")
     (True, False, False)
     """
     words = [token for token in _tokens(unit) if token[0] not in "/^"]
@@ -458,9 +437,9 @@ class Measured:
 def parse_measured(text: str) -> Measured:
     r"""Return the value that a text of latex.py states, and its unit.
 
-    >>> measured("15\u00abcm\u00bb^2").unit, measured("5\u00abmillion\u00bb").scale
+    >>> parse_measured("15\u00abcm\u00bb^2").unit, parse_measured("5\u00abmillion\u00bb").scale
     ('cm^2', 1000000)
-    >>> measured("5\u00abways\u00bb").words, measured("5\u00abor_so\u00bb").words
+    >>> parse_measured("5\u00abways\u00bb").words, parse_measured("5\u00abor_so\u00bb").words
     ('', 'or so')
     """
     if "\u00ab" not in text:

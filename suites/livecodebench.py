@@ -29,13 +29,6 @@ from suites.livecodebench_data import (
     pinned_index,
 )
 
-# § LiveCodeBench's official prompt and its official way to find the program in a reply.
-# §
-# § Both are of LiveCodeBench/LiveCodeBench @28fef95: lcb_runner/prompts/code_generation.py
-# § (the generic
-# § chat template) and lcb_runner/utils/extraction_utils.py.
-
-
 SYSTEM = (
     "You are an expert Python programmer. You will be given a question (problem specification) and "
     "will generate a correct Python program that matches the specification and passes all tests."
@@ -121,15 +114,6 @@ def errata(*names: str) -> str | None:
 def _errata() -> Mapping[str, str]:
     table = tomllib.loads(ERRATA.read_text(encoding="utf-8"))
     return {name: flag for flag, names in table.items() for name in names}
-
-
-# § Which problems a LiveCodeBench score is about: a release, and a window of contest dates.
-# §
-# § A window alone says too little, because a later release adds problems with earlier dates
-# § (from
-# § 2024-08-01 to 2025-02-01 there are 279 in release_v5 and 329 in release_v6). So both are
-# § in the
-# § suite's name: `livecodebench-v5@2024-08-01..2025-02-01`.
 
 
 COUNTS = (400, 111, 101, 101, 167, 175)
@@ -284,21 +268,6 @@ def _as_day(text: str) -> datetime | None:
 
 def _day(text: str) -> datetime:
     return datetime.fromisoformat(text)
-
-
-# § LiveCodeBench code generation: contest problems, answered by programs, judged on hidden
-# § tests.
-# §
-# § Questions, prompt, extraction and tests are the official ones (LiveCodeBench/LiveCodeBench
-# § @28fef95)
-# § and so is the comparison of outputs. The grade is the `real` verdict: the program runs as
-# § a true
-# § process. The `official` verdict, which runs it as the published evaluator does, stands
-# § beside it.
-# §
-# § A question's target is the digest of its tests; they are read from the data file when a
-# § program is
-# § graded, so a log stays small and can be graded again wherever that file lies.
 
 
 PASS_AT = (5, 10)

@@ -22,21 +22,6 @@ from harness.files import Limited, dicts_of_csv, lines_of, open_text, parse_json
 from suites.code_grading import ProgramCase, ProgramTests
 from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
 
-# § Find LiveCodeBench rows in files of gigabytes: read once, remembered, then reached by
-# § offset.
-# §
-# § One pass over a file takes its sha256, checks every row's tests, and notes where each row
-# § lies. What
-# § it finds is kept in podium's cache folder for as long as the file has the same size and
-# § time, so
-# § later runs read neither the file nor its tests until a program is graded: then one row is
-# § read.
-# §
-# § A question carries only the digest of its tests (a log with tests would have gigabytes);
-# § `PLACES`
-# § says where the row with that digest lies, for every file that this process has indexed.
-
-
 FIELDS = (
     "question_id",
     "question_title",
@@ -239,12 +224,6 @@ def _keep_index(index: RowIndex) -> RowIndex:
     return index
 
 
-# § Get LiveCodeBench's files as pinned in sources.toml: a local one, else the hub's.
-# §
-# § `datasets` 4 and later refuse the hub's loading script, so the files themselves are
-# § fetched.
-
-
 def pinned_index(
     name: str, sources: Mapping[str, DataSource], data: str | Path | None = None
 ) -> RowIndex:
@@ -280,13 +259,6 @@ def _downloaded(source: DataSource, wanted: Path) -> Path:
     except Exception as error:
         otherwise = f"put {name} at {wanted} (PODIUM_DATA names another folder)"
         raise hub_refusal(error, f"{name} of {source.hub}", otherwise) from error
-
-
-# § Raw LiveCodeBench rows in any form: JSONL, gzipped JSONL, or CSV with the hub's columns.
-# §
-# § Only plain JSONL can be read at an offset, so the other forms are first written out as
-# § that, to a
-# § temporary folder that lasts as long as the process.
 
 
 BLOCK = 1 << 20
@@ -340,16 +312,6 @@ def _csv_lines(path: Path) -> Iterator[bytes]:
                 yield json.dumps(row).encode() + b"\n"
     except (ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise UserError(f"{path} cannot be read as CSV ({error}).") from error
-
-
-# § Read the tests of one raw LiveCodeBench row, the encoded private ones without unpickling.
-# §
-# § The hub keeps private tests as base64 of zlib of a pickle that holds one string of JSON.
-# § Unpickling
-# § what was downloaded can run anything, so the pickle is not run: its opcodes are listed,
-# § and only
-# § those that spell a single string are read (LiveCodeBench/LiveCodeBench @28fef95,
-# § lcb_runner/benchmarks/code_generation.py, calls pickle.loads).
 
 
 LARGEST = 1 << 30

@@ -1,8 +1,12 @@
-"""MATH-500: 500 problems of the MATH test set, answered with an expression."""
+"""MATH-500: 500 problems of the MATH test set, answered with an expression.
+
+The paper trained on 300 of the problems and tested on 100, and did not publish which: the splits
+here are ours.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +17,10 @@ from harness.extract import extract_expressions
 from harness.files import read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
-from harness.suite import Card, Split
-from suites.base import card, user_errors
-from suites.data import data_revision, fetch_rows, refuse_duplicates, sources
+from harness.suite import Split
+from suites.base import DatasetSuite, unsealed, user_errors
+from suites.data import refuse_duplicates, sources
 from suites.math_equality import Equality, compare, is_list
-
-# § MATH-500: 500 problems of the MATH test set, answered with an expression.
-# §
-# § The answer is found by harness/extract.py and compared by suites/math_equality.py. The
-# § paper trained
-# § on 300 of the problems and tested on 100, and did not publish which: the splits here are
-# § ours.
-
 
 PROMPT = (
     "Solve the following math problem efficiently and clearly.  The last line of your response "
@@ -41,35 +37,18 @@ COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Math500:
-    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
+class Math500(DatasetSuite):
+    """The suite: split in three, or `math500-all` whole."""
 
-    data: str | Path | None = None
     name: str = "math500"
     version: str = "2-A"
     dates: str = "2021-03"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
-    publishable: bool = True
-    needs_box: bool = False
-    image: str = ""
+    source = "math500"
 
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
-
-    @property
-    def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision where there is no file."""
-        return data_revision("math500", self.data)
-
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions of a split in the file's order; UserError names a missing file."""
-        if split not in self.splits:
-            raise UserError(
-                f"Suite {self.name} has no {split!r} split; it has: {', '.join(self.splits)}."
-            )
-        every = math500_questions(fetch_rows("math500", self.data), "MATH-500")
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the questions of a split in the file's order."""
+        every = math500_questions(self.rows(), "MATH-500")
         if len(self.splits) == 1:
             return every
         chosen = split_members(split, [question.id for question in every])
@@ -94,20 +73,14 @@ class Math500:
 
         EqualityError when the process that compares cannot be started.
         """
-        if question.target is None:
-            raise ValueError("a sealed question cannot be graded")
-        said = extract_expressions(reply)
+        target, said = unsealed(question), extract_expressions(reply)
         if not said:
-            return Grade(0.0, None, f"No answer was found; the target is {question.target}.")
-        found, verdict = said[-1], compare(question.target, said[-1])
+            return Grade(0.0, None, f"No answer was found; the target is {target}.")
+        found, verdict = said[-1], compare(target, said[-1])
         if len(said) > 1 and not verdict.gave_up:
-            found, verdict = _of_several(question.target, said, verdict)
-        return Grade(
-            float(verdict.equal),
-            found[:SHOWN],
-            explain_verdict(question.target, found[:SHOWN], verdict),
-            {"look": verdict.look},
-        )
+            found, verdict = _of_several(target, said, verdict)
+        explanation = explain_verdict(target, found[:SHOWN], verdict)
+        return Grade(float(verdict.equal), found[:SHOWN], explanation, {"look": verdict.look})
 
 
 def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, Equality]:
@@ -145,15 +118,14 @@ def math500(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
     """MATH-500: 100 held-out competition problems, answered with an expression."""
-    return as_task(Math500(data=data), split=split, limit=limit, epochs=epochs)
+    return as_task(Math500(data), split=split, limit=limit, epochs=epochs)
 
 
 @task
 @user_errors
 def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = None) -> Task:
     """MATH-500: all 500 problems, answered with an expression."""
-    suite = Math500(data=data, name="math500-all", splits=("eval",))
-    return as_task(suite, limit=limit, epochs=epochs)
+    return as_task(replace(MATH500_ALL, data=data), limit=limit, epochs=epochs)
 
 
 def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:

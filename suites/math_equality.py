@@ -24,19 +24,6 @@ from suites.quantities import (
     sides_differ,
 )
 
-# § Decide whether two mathematical answers are equal: their shape first, then each value.
-# §
-# § An answer is a value, a list, a tuple, an interval, a set, a union, a matrix, an equation
-# § or a
-# § relation, and only the key's own shape can equal the key. Values are compared as text and
-# § as
-# § numbers; math-verify (equality_process.py) is asked about what is left, one value at a
-# § time, and
-# § never about words: it takes an interval for a tuple, a set for a list and a multiple for
-# § an
-# § equation. Spelling is latex.py, units are units.py, numbers quantities.py.
-
-
 Look = Literal["exact", "math-verify"]
 
 SHORT = 40
@@ -578,8 +565,8 @@ _DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\
 def stated_choice(text: str) -> str | None:
     """Return the letter of a choice, alone or with its text behind it, or None.
 
-    >>> choice("(C) Plane"), choice("option b"), choice("(B) or (C)"), choice("A) B) C)")
-    ('C', 'B', None, None)
+    >>> [stated_choice(said) for said in ("(C) Plane", "option b", "(B) or (C)", "A) B) C)")]
+    ['C', 'B', None, None]
     """
     plain = re.sub(r"[\u00ab\u00bb_]|\\(?=[{}])", " ", text).strip(" .{}")
     found = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))

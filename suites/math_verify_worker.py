@@ -9,31 +9,6 @@ import signal
 import sys
 from typing import Any
 
-# § Decide with math-verify whether two answers are equal: the program in a process of its
-# § own.
-# §
-# § Run by suites/math_verify_pool.py as `python -I equality_worker.py CPU_S PATH...`; podium
-# § never
-# § imports it. One JSON object a line: in `{"pairs": [[target, answer, places], ...]}`, out
-# § `{"equal":
-# § [...]}`, or `{"gave_up": signal}` where the checking itself did not end. A first process
-# § loads the
-# § libraries once and forks the one that works; the kernel ends that one after its CPU
-# § seconds (CPU and
-# § not wall time, so that a busy machine changes no verdict), and another is forked within
-# § milliseconds.
-# §
-# § math-verify 0.9.0 evaluates text with Python in one place (`ExprExtractionConfig`, never
-# § used here)
-# § and sympy 1.14 wherever a string becomes an expression, `Number("12")` among them. That
-# § function is
-# § replaced by one that knows number literals and names. What is left is polys/monomials.py,
-# § which runs
-# § code that it makes from the number of variables; a hook refuses to run any other string,
-# § to start a
-# § program, to write a file and to open a socket.
-
-
 GIBIBYTE = 1 << 30
 WARM = ((r"\frac{1}{2}", "0.5"), (r"\cot x", r"\frac{\cos x}{\sin x}"), ("(2,4]", r"2<x\le 4"))
 """Comparisons that load what sympy loads late, before the working process is forked."""

@@ -1,33 +1,24 @@
-"""MBPP: short Python functions described in a sentence, judged by three assertions."""
+"""MBPP: short Python functions described in a sentence, judged by the three assertions it shows.
+
+The prompt is the paper's, without examples (google-research/mbpp, README). The splits are its own:
+task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
+"""
 
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from inspect_ai import Task, task
 
 from harness.errors import UserError
 from harness.extract import extract_program
-from harness.files import read_questions
-from harness.records import Grade, Question
-from harness.suite import Card, Split
-from sandbox import IMAGE, Box
-from suites.base import card, user_errors
-from suites.code_checks import CheckCode
-from suites.data import data_revision, fetch_rows
-from suites.humaneval import compiles, grade_by_check
+from harness.records import Question
+from harness.suite import Split
+from suites.base import user_errors
+from suites.code_checks import CheckCode, UnitTestedSuite, compiles
 from suites.inspect_box import boxed_task
-
-# § MBPP: short Python functions described in a sentence, judged by the three assertions it
-# § shows.
-# §
-# § The prompt is the paper's, without examples (google-research/mbpp, README). The splits are
-# § its own:
-# § task 11-510 is the exam, 511-600 validation, 601-974 train; 1-10 were its examples.
-
 
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
@@ -55,40 +46,40 @@ SETUP: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mbpp:
-    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
+class Mbpp(UnitTestedSuite):
+    """The suite."""
 
-    data: str | Path | None = None
     name: str = "mbpp"
     version: str = "1-A"
     dates: str = "2021-08"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
-    publishable: bool = True
-    needs_box: bool = True
-    image: str = IMAGE
+    source = "mbpp"
 
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the questions of a split by task id."""
+        rows = {int(row["task_id"]): row for row in self.rows()}
+        return [self.question(rows[number], self.name) for number in SPLITS[split]]
 
-    @property
-    def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision where there is no file."""
-        return data_revision("mbpp", self.data)
+    def question(self, row: Mapping[str, Any], where: str) -> Question:
+        """Return the question of a raw row; UserError if bad."""
+        number, tests = _number(row, where), _tests(row, where)
+        setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
+        text = "\n".join(tests)
+        if not (compiles(text) and compiles(setup)):
+            raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
+        names = names_called(text, setup)
+        check = CheckCode(text, names, setup=setup, by_text=number in BY_TEXT)
+        return Question(
+            id=f"mbpp-{number}",
+            text=PROMPT.format(text=str(row["text"]).strip(), tests=text),
+            kind="program",
+            target=check.as_json(),
+            metadata={"tests": tests},
+        )
 
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions of a split by task id; UserError names a missing file."""
-        rows = {int(row["task_id"]): row for row in fetch_rows("mbpp", self.data)}
-        return [_question(rows[number], "mbpp") for number in SPLITS[split]]
-
-    def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
-        return read_questions(path, _question)
-
-    def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published assertions, in a box; SandboxError when the box fails."""
-        return grade_by_check(question, extract_mbpp_program(reply), box)
+    def program(self, question: Question, reply: str) -> str | None:
+        """Return the reply's fenced code, or all of it where that is Python."""
+        return extract_mbpp_program(reply)
 
 
 MBPP = Mbpp()
@@ -104,7 +95,7 @@ def mbpp(
     data: str | None = None,
 ) -> Task:
     """MBPP: 500 short functions, judged in the sandbox that --sandbox or -T box=docker names."""
-    return boxed_task(Mbpp(data=data), box, split=split, limit=limit, epochs=epochs)
+    return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)
 
 
 def extract_mbpp_program(reply: str) -> str | None:
@@ -137,23 +128,6 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
     return unknown or tuple(one.id for one in called[:1] if isinstance(one, ast.Name))
 
 
-def _question(row: Mapping[str, Any], where: str) -> Question:
-    number, tests = _number(row, where), _tests(row, where)
-    setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
-    text = "\n".join(tests)
-    if not (compiles(text) and compiles(setup)):
-        raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
-    names = names_called(text, setup)
-    check = CheckCode(text, names, setup=setup, by_text=number in BY_TEXT)
-    return Question(
-        id=f"mbpp-{number}",
-        text=PROMPT.format(text=str(row["text"]).strip(), tests=text),
-        kind="program",
-        target=check.as_json(),
-        metadata={"tests": tests},
-    )
-
-
 def _number(row: Mapping[str, Any], where: str) -> int:
     number = str(row.get("task_id"))
     if not (number.isascii() and number.isdigit()):
@@ -173,5 +147,4 @@ def _tests(row: Mapping[str, Any], where: str) -> list[str]:
             found = None
     if not isinstance(found, list) or not found:
         raise UserError(f"{where} is no raw MBPP row: test_list is missing or no list of tests.")
-    tests = [str(one).replace("\r\n", "\n") for one in cast(list[object], found)]
-    return tests
+    return [str(one).replace("\r\n", "\n") for one in cast(list[object], found)]

@@ -1,4 +1,9 @@
-"""MMLU: four-way questions on 57 subjects, graded by the letter."""
+"""MMLU: four-way questions on 57 subjects, graded by the letter.
+
+Options stand as published, so the target of a question never moves. `eval` is the published test,
+`validation` the published val, `train` the auxiliary training questions, which are those of other
+exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
+"""
 
 import csv
 import io
@@ -14,28 +19,17 @@ from inspect_ai import Task, task
 from harness.errors import UserError
 from harness.files import read_rows
 from harness.inspect_adapters import as_task
-from harness.records import Grade, Question
-from harness.suite import Card, Split
-from suites.base import LETTERS, card, choice_metadata, choice_text, grade_choice, user_errors
+from harness.records import Question
+from harness.suite import Split
+from suites.base import LETTERS, MultipleChoiceSuite, choice_metadata, choice_text, user_errors
 from suites.data import (
-    Rows,
     check_rows,
     data_folder,
-    data_revision,
     fetch_rows,
     local_bytes,
     refuse_duplicates,
     sources,
 )
-
-# § MMLU: four-way questions on 57 subjects, graded by the letter.
-# §
-# § Options stand as published, so the target of a question never moves. `eval` is the
-# § published test,
-# § `validation` the published val, `train` the auxiliary training questions, which are those
-# § of other
-# § exams (ARC, MC_TEST, OBQA, RACE) and have no subject.
-
 
 SOURCES: Mapping[Split, str] = {
     "eval": "mmlu",
@@ -53,37 +47,23 @@ AUXILIARY = "auxiliary"
 
 
 @dataclass(frozen=True, slots=True)
-class Mmlu:
-    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
+class Mmlu(MultipleChoiceSuite):
+    """The suite. The archive has no auxiliary questions: the split `train` is always the hub's."""
 
-    data: str | Path | None = None
     name: str = "mmlu"
     version: str = "2-A"
     dates: str = "2020-09"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
-    publishable: bool = True
-    needs_box: bool = False
-    image: str = ""
+    source = "mmlu"
 
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
-
-    @property
-    def data_revision(self) -> str:
-        """The local archive's digest, or the pinned hub revision where there is no archive.
-
-        The archive has no auxiliary questions: the split `train` is always the hub's.
-        """
-        return data_revision("mmlu", self.data)
-
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return a split by subject, in the published order; UserError names a missing file."""
-        if split not in self.splits:
-            raise UserError(f"Suite mmlu has no {split!r} split; it has: {', '.join(self.splits)}.")
-        rows = _rows(split, self.data)
-        return mmlu_questions(rows, AUXILIARY if split == "train" else "")
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return a split by subject, in the published order."""
+        name = SOURCES[split]
+        source = sources()[name]
+        if split in FOLDERS and (data_folder(self.data) / source.file).is_file():
+            rows = [*zip_rows(local_bytes(name, self.data), FOLDERS[split])]
+            return mmlu_questions(check_rows(rows, source, source.file))
+        return mmlu_questions(fetch_rows(name, self.data), AUXILIARY if split == "train" else "")
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
@@ -97,10 +77,6 @@ class Mmlu:
             raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
-    def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the letter; a reply without one is wrong and counted as unparsed."""
-        return grade_choice(question, reply)
-
 
 MMLU = Mmlu()
 
@@ -111,7 +87,7 @@ def mmlu(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
     """MMLU: 14,042 four-way questions on 57 subjects (validation 1,531, train 99,842)."""
-    return as_task(Mmlu(data=data), split=split, limit=limit, epochs=epochs)
+    return as_task(Mmlu(data), split=split, limit=limit, epochs=epochs)
 
 
 def mmlu_questions(
@@ -129,20 +105,18 @@ def mmlu_questions(
         subject = str(row.get("subject") or unnamed)
         number = next(numbers.setdefault(subject, count(1)))
         short = "aux" if subject == AUXILIARY else subject
-        made.append(_question(row, str(row.get("id") or f"mmlu-{short}-{number}"), subject))
+        printed = [str(choice) for choice in row["choices"]]
+        made.append(
+            Question(
+                id=str(row.get("id") or f"mmlu-{short}-{number}"),
+                text=choice_text(str(row["question"]), printed),
+                kind="choice",
+                target=LETTERS[row["answer"]],
+                topic=subject,
+                metadata=choice_metadata(printed),
+            )
+        )
     return made
-
-
-def _question(row: Mapping[str, Any], name: str, subject: str) -> Question:
-    printed = [str(choice) for choice in row["choices"]]
-    return Question(
-        id=name,
-        text=choice_text(str(row["question"]), printed),
-        kind="choice",
-        target=LETTERS[row["answer"]],
-        topic=subject,
-        metadata=choice_metadata(printed),
-    )
 
 
 def _refuse_malformed(row: Mapping[str, Any], where: str) -> None:
@@ -154,15 +128,6 @@ def _refuse_malformed(row: Mapping[str, Any], where: str) -> None:
         raise UserError(f"{where} has other than four choices.")
     if not isinstance(answer, int) or not 0 <= answer < len(LETTERS):
         raise UserError(f"{where}: its `answer` {str(answer)[:20]!r} is not a number from 0 to 3.")
-
-
-def _rows(split: Split, data: str | Path | None) -> Rows:
-    name = SOURCES[split]
-    source = sources()[name]
-    if split not in FOLDERS or not (data_folder(data) / source.file).is_file():
-        return fetch_rows(name, data)
-    rows = [*zip_rows(local_bytes(name, data), FOLDERS[split])]
-    return check_rows(rows, source, source.file)
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:

@@ -10,21 +10,6 @@ from itertools import pairwise
 
 from suites.latex import Measured, normalise_answer, parse_measured, units_contradict
 
-# § Numbers: plain ones read exactly, and quantities as references of RLPR state them.
-# §
-# § `rational` reads integers, decimals, fractions, mixed numbers and powers of ten.
-# § `quantity` reads a
-# § number with its unit, percent sign or word for a scale; `alike` compares two as
-# § OpenBMB/RLPR does at
-# § 8490fca (`math_equal` of verl/utils/reward_score/prime_math/grader.py: relative tolerance
-# § 1e-4),
-# § except that whole numbers must be equal, that factors of 100 are forgiven only beside a
-# § percent
-# § sign, and that two different units differ. Not here: names of units (units.py),
-# § expressions
-# § (equality.py).
-
-
 LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""
 PLACES = 6
@@ -49,8 +34,8 @@ class Quantity:
 def parse_quantity(text: str) -> Quantity | None:
     r"""Return the number, with its unit, that a text is, or None when it is more or less.
 
-    >>> quantity("$0.7617 million").value, quantity("1.13e4 N").measured.unit, quantity("2x")
-    (761700.0, 'N', None)
+    >>> parse_quantity("$0.7617 million").value, parse_quantity("2x")
+    (761700.0, None)
     """
     made = parse_measured(normalise_answer(text)) if len(text) <= LONGEST_TEXT else Measured("")
     number = None if made.words else parse_rational(made.value)
@@ -103,8 +88,8 @@ _RATIONALS = (
 def parse_rational(text: str) -> Fraction | None:
     r"""Return the number that a plain text is, or None: `-1.50`, `3/4`, `1\frac{4}{5}`.
 
-    >>> rational(r"-1\frac{4}{5}"), rational(r"6.7\times10^{-5}") == rational("0.000067")
-    (Fraction(-9, 5), True)
+    >>> parse_rational(r"-1\frac{4}{5}"), parse_rational(r"6.7\times10^{-5}")
+    (Fraction(-9, 5), Fraction(67, 1000000))
     """
     if text.isdecimal() and len(text) <= 40:
         return Fraction(int(text))
@@ -161,7 +146,7 @@ def _repeating(parts: dict[str, str]) -> Fraction:
 def evaluate_sum(text: str) -> Fraction | None:
     r"""Return the number that a text is, or comes to where it only adds and multiplies integers.
 
-    >>> computed("7+1"), computed(r"2-3\cdot4"), computed("2x")
+    >>> evaluate_sum("7+1"), evaluate_sum(r"2-3\cdot4"), evaluate_sum("2x")
     (Fraction(8, 1), Fraction(-10, 1), None)
     """
     if not _TERMS.fullmatch(text):

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,26 +20,12 @@ from harness.inspect_adapters import as_task, pick
 from harness.judge import JudgeCase, JudgeError, judge_required, judged_by_model
 from harness.records import Grade, Question
 from harness.statements import parted, without_markup
-from harness.suite import Card, Split
-from suites.base import card, user_errors
-from suites.data import data_revision, fetch_rows
+from harness.suite import Split
+from suites.base import DatasetSuite, unsealed, user_errors
+from suites.data import fetch_rows
 from suites.latex import normalise_answer
 from suites.math_equality import compare, stated_choice
 from suites.quantities import contradicts_itself, parse_quantity, same_quantity
-
-# § RLPR: 77 thousand questions of all subjects with short references, for training and for
-# § tests.
-# §
-# § The Conductor paper trains and tests on the data that OpenBMB published to train RLPR. A
-# § reference
-# § that is a number, a letter, a few words or an expression is compared by rules
-# § (rlpr_rules.py); prose
-# § is judged by a model in the role `grader`, with OpenBMB's own prompt. `rlpr-rules` is the
-# § part that
-# § needs no judge: the one for training, since a reward asks no judge.
-
-
-Part = Literal["all", "rules"]
 
 JUDGE = r"""**Task:**  
 Given a **question** and a **model_response** to a math problem, extract the concise answer from the **model_response**.
@@ -83,37 +69,17 @@ LONGEST_JUDGED = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class Rlpr:
-    """The suite; `part` leaves out what needs a judge, `data` names a folder of local data."""
+class Rlpr(DatasetSuite):
+    """The suite; as `rlpr-rules` it leaves out what needs a judge."""
 
-    part: Part = "all"
-    data: str | Path | None = None
+    name: str = "rlpr"
     version: str = "2-A"
     dates: str = "2025-06"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
-    publishable: bool = True
-    needs_box: bool = False
-    image: str = ""
+    source = "rlpr"
 
-    @property
-    def name(self) -> str:
-        """`rlpr`, or `rlpr-rules` for the part that is graded by rules alone."""
-        return "rlpr" if self.part == "all" else "rlpr-rules"
-
-    @property
-    def card(self) -> Card:
-        """Its table of suites/cards.toml."""
-        return card(self.name)
-
-    @property
-    def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision where there is no file."""
-        return data_revision("rlpr", self.data)
-
-    def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions of a split, in the data's order; UserError names what is missing."""
-        if split not in self.splits:
-            raise UserError(f"Suite {self.name} has no {split!r} split.")
+    def questions(self, split: Split) -> Sequence[Question]:
+        """Return the questions of a split, in the data's order."""
         return self._kept(split_questions(_all_questions(self.data, self.data_revision), split))
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -125,11 +91,10 @@ class Rlpr:
 
         A reply that says nothing needs no judge: it is wrong.
         """
-        if question.target is None:
-            raise ValueError("a sealed question cannot be graded")
+        target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
-        kind = reference_kind(question.target)
+        kind = reference_kind(target)
         if kind == "text":
             raise JudgeError(
                 f"only a model can judge {question.id}: its reference is prose, so no rule does"
@@ -137,7 +102,7 @@ class Rlpr:
         found = stated_answers(reply, kind)
         if not found:
             return Grade(0.0, None, "No answer was found.", {"rule": kind})
-        right = all(matches_reference(question.target, one, _equal) for one in found)
+        right = all(matches_reference(target, one, _equal) for one in found)
         said, shown = "is" if right else "is not", found[-1][:LONGEST_SHOWN]
         return Grade(float(right), shown, f"It {said} the reference.", {"rule": kind})
 
@@ -162,14 +127,14 @@ class Rlpr:
         )
 
     def _kept(self, made: list[Question]) -> list[Question]:
-        return made if self.part == "all" else [one for one in made if not self.needs_judge(one)]
+        return made if self.name == "rlpr" else [one for one in made if not self.needs_judge(one)]
 
 
 LONGEST_SHOWN = 200
 """Characters of an answer that go into a grade."""
 
 RLPR = Rlpr()
-RLPR_RULES = Rlpr(part="rules")
+RLPR_RULES = Rlpr(name="rlpr-rules")
 
 
 @task
@@ -178,7 +143,7 @@ def rlpr(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
     """RLPR: short answers on all subjects; needs --model-role grader=PROVIDER/MODEL."""
-    suite = Rlpr(data=data)
+    suite = Rlpr(data)
     made = as_task(suite, split=split, limit=limit, epochs=epochs)
     made.setup = judge_required(suite, pick(suite, split, limit))
     return made
@@ -190,7 +155,7 @@ def rlpr_rules(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
     """RLPR without what only a model can judge."""
-    return as_task(Rlpr("rules", data), split=split, limit=limit, epochs=epochs)
+    return as_task(replace(RLPR_RULES, data=data), split=split, limit=limit, epochs=epochs)
 
 
 @lru_cache(maxsize=2)
@@ -220,23 +185,6 @@ def _shown_to_judge(reply: str) -> str:
 @lru_cache(maxsize=4096)
 def _equal(reference: str, answer: str) -> bool:
     return compare(reference, answer).equal
-
-
-# § The rules that grade RLPR without a model: what a reply states, and whether it is the
-# § reference.
-# §
-# § Follows OpenBMB/RLPR at 8490fca: `compute_score` and `match_answer` of
-# § verl/utils/reward_score/prime_math/__init__.py and, for letters,
-# § reward_score/multi_choice.py.
-# § Numbers are in suites/quantities.py, expressions in suites/math_equality.py: RLPR's
-# § `math_equal` runs
-# § `eval` on a reply. Where we differ, on purpose:
-# §
-# § - Only the last statement counts. There, the reference in any box of a reply is enough.
-# § - Prose without a marker (`<answer>`, `\boxed`, "answer:", "answer is") is no answer.
-# § - Of a box that was cut off nobody knows what it would have said.
-# §
-# § A reference in prose is none of these: only a model can judge it (`kind_of`).
 
 
 ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
@@ -278,8 +226,10 @@ _FUNCTIONS = re.compile(
 def reference_kind(reference: str) -> ReferenceKind:
     """Return how a reference can be compared; `text` is prose, which only a model can judge.
 
-    >>> [kind_of(gold) for gold in ("1.13e4 N", "(B)", "Business", "F=qvB", "It falls over time.")]
-    ['number', 'choice', 'words', 'expression', 'text']
+    >>> [reference_kind(gold) for gold in ("1.13e4 N", "(B)", "Business", "F=qvB")]
+    ['number', 'choice', 'words', 'expression']
+    >>> reference_kind("It falls over time.")
+    'text'
     """
     plain = _plain_text(reference)
     if _LETTER.fullmatch(plain):
@@ -374,15 +324,6 @@ def _bare_words(text: str) -> str:
 
 
 _SMALL = ("a", "an", "the", "it", "they")
-
-
-# § Rows of openbmb/RLPR-Train-Dataset -> questions, and which of them are for training.
-# §
-# § The columns are those of verl: `prompt` (a chat whose system message asks for <think> and
-# § <answer>
-# § tags), `reward_model` (`ground_truth`, `style`), `ability`, `data_source`. Not here: how a
-# § reply is
-# § graded (suites/rlpr.py).
 
 
 SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")

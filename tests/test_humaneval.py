@@ -11,8 +11,9 @@ from checked_help import dishonest, fenced, grades, needs_data, passed, wrong
 from harness.errors import UserError
 from harness.records import Question
 from sandbox import Box, SandboxError
+from suites.code_checks import complete_program
 from suites.data import local_path
-from suites.humaneval import INSTRUCTION, HumanEval, complete_program
+from suites.humaneval import INSTRUCTION, HumanEval
 
 SUITE = HumanEval()
 DATA = needs_data("humaneval")

@@ -22,6 +22,7 @@ from suites.data import hub_rows, sources
 from suites.quantities import parse_quantity, same_quantity
 from suites.rlpr import (
     RLPR,
+    RLPR_RULES,
     Rlpr,
     reference_kind,
     rlpr_questions,
@@ -185,9 +186,9 @@ def test_the_papers_77700_questions_would_be_split_as_it_says() -> None:
 def test_the_part_for_rules_leaves_out_what_only_a_model_can_judge(tmp_path: Path) -> None:
     data = folder(tmp_path)
     whole = [q for split in RLPR.splits for q in Rlpr(data=data).load(split)]
-    rules = [q for split in RLPR.splits for q in Rlpr("rules", data).load(split)]
+    rules = [q for split in RLPR.splits for q in Rlpr(data, "rlpr-rules").load(split)]
     assert [q.target for q in whole if q not in rules] == [PROSE]
-    assert (Rlpr("rules").name, SUITES["rlpr-rules"]) == ("rlpr-rules", Rlpr("rules"))
+    assert (RLPR_RULES.name, SUITES["rlpr-rules"]) == ("rlpr-rules", RLPR_RULES)
 
 
 @pytest.mark.parametrize(

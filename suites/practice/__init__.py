@@ -14,21 +14,6 @@ from harness.suite import Card, Split
 from sandbox import Box
 from suites.base import card
 
-# § What the four practice suites share: generated questions, seeded, in three disjoint
-# § splits.
-# §
-# § A topic is a function that draws one question. Which split a question belongs to is
-# § decided by a
-# § hash of its key, that is, of what is asked and not of how it is worded, so no seed, no
-# § size and no
-# § phrasing can carry a question from one split into another.
-# §
-# § Not here: the questions themselves (`practice_*_topics.py` and the like), and the
-# § rehearsal
-# § workers, which share no code and no template with the generators (an import contract
-# § checks it).
-
-
 GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""
 
@@ -118,7 +103,7 @@ class PracticeSuite:
 def split_of_key(key: str) -> Split:
     """Return the one split in which a question may appear.
 
-    >>> home("gcd 12 18") in SPLITS
+    >>> split_of_key("gcd 12 18") in SPLITS
     True
     """
     residue = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % 8
@@ -164,8 +149,16 @@ def any_of(*variants: Topic) -> Topic:
     return draw
 
 
-def integer_draft(rng: Random, key: str, answer: int, *phrasings: str) -> Draft | None:
-    """Return an integer question in one of its phrasings; None when the answer is not in 0-999."""
-    if not 0 <= answer <= 999:
-        return None
-    return Draft(key=key, text=rng.choice(phrasings), target=str(answer))
+@dataclass(frozen=True, slots=True)
+class IntegerProblem:
+    """A question with an integer answer, before it is worded."""
+
+    rng: Random
+    key: str
+    answer: int
+
+    def worded(self, *phrasings: str) -> Draft | None:
+        """Return it in one of its phrasings; None when the answer is not in 0-999."""
+        if not 0 <= self.answer <= 999:
+            return None
+        return Draft(self.key, self.rng.choice(phrasings), str(self.answer))

@@ -18,11 +18,7 @@ from suites.base import user_errors
 from suites.code_grading import grade_on_shown_tests, judge_program, read_tests
 from suites.inspect_box import boxed_task
 from suites.practice import Draft, PracticeSuite, any_of
-from suites.practice.code_problems import NUMBERS, Problem, Shape, problem_draft
-
-# § Problems of `practice-code` about lists of integers, from a plain sum to two ideas
-# § combined.
-
+from suites.practice.code_problems import NUMBERS, Problem, Shape
 
 NOUNS = (
     "temperatures", "scores", "prices", "heights", "daily sales", "distances", "readings",
@@ -117,7 +113,7 @@ def _list_draft(rng: Random, fold: Fold, returns: Shape, noun: str = "") -> Draf
             f"Given a list of integers nums ({noun}), determine {wanted}.",
         )
     )
-    problem = Problem(
+    return Problem(
         key=f"{method} {noun} {wanted}",
         statement=statement,
         method=method,
@@ -125,22 +121,18 @@ def _list_draft(rng: Random, fold: Fold, returns: Shape, noun: str = "") -> Draf
         returns=returns,
         solve=solve,
         draw=lambda rng: (numbers(rng),),
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
-def fold(rng: Random) -> Draft | None:
-    """Set a problem that boils a list down to one number."""
+def _fold(rng: Random) -> Draft | None:
     return _list_draft(rng, rng.choice(FOLDS), "number")
 
 
-def transform(rng: Random) -> Draft | None:
-    """Set a problem that turns a list into another."""
+def _transform(rng: Random) -> Draft | None:
     return _list_draft(rng, rng.choice(MAPS), "numbers")
 
 
-def counting(rng: Random) -> Draft | None:
-    """Set a problem that counts the values with a property."""
+def _counting(rng: Random) -> Draft | None:
     k = rng.randint(2, 25)
     m = rng.randint(2, 9)
     entries: tuple[Fold, ...] = (
@@ -156,8 +148,7 @@ def counting(rng: Random) -> Draft | None:
     return _list_draft(rng, rng.choice(entries), "number")
 
 
-def counting_given(rng: Random) -> Draft | None:
-    """Set a problem that counts values against a number which is part of the input."""
+def _counting_given(rng: Random) -> Draft | None:
     noun = rng.choice(NOUNS)
     entries: tuple[tuple[str, str, Callable[[list[int], int], int]], ...] = (
         ("countAbove", "how many values are strictly greater than k",
@@ -167,7 +158,7 @@ def counting_given(rng: Random) -> Draft | None:
         ("countMatches", "how many values are equal to k", lambda values, k: values.count(k)),
     )  # fmt: skip
     method, wanted, solve = rng.choice(entries)
-    problem = Problem(
+    return Problem(
         key=f"{method} {noun}",
         statement=f"You are given nums, a list of integer {noun}, and a positive integer k. Count "
         f"{wanted}.",
@@ -176,12 +167,10 @@ def counting_given(rng: Random) -> Draft | None:
         returns="number",
         solve=solve,
         draw=lambda rng: (numbers(rng), rng.randint(1, 12)),
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
-def two_sum(rng: Random) -> Draft | None:
-    """Ask whether two positions add up to a target."""
+def _two_sum(rng: Random) -> Draft | None:
     noun = rng.choice(NOUNS)
 
     def draw(rng: Random) -> tuple[list[int], int]:
@@ -192,7 +181,7 @@ def two_sum(rng: Random) -> Draft | None:
     def solve(values: list[int], target: int) -> bool:
         return any(a + b == target for at, a in enumerate(values) for b in values[at + 1 :])
 
-    problem = Problem(
+    return Problem(
         key=f"twoSum {noun}",
         statement=f"You are given nums, a list of integer {noun}, and an integer target. Are there "
         "two different positions in nums whose values add up to target?",
@@ -201,12 +190,10 @@ def two_sum(rng: Random) -> Draft | None:
         returns="truth",
         solve=solve,
         draw=draw,
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
-def combined(rng: Random) -> Draft | None:
-    """Set a problem with two ideas: first keep or change values, then boil them down."""
+def _combined(rng: Random) -> Draft | None:
     k, m = rng.randint(-5, 20), rng.randint(2, 7)
     stages: tuple[Fold, ...] = (
         ("Multiples", f"Keep only the values divisible by {m}",
@@ -236,15 +223,12 @@ def combined(rng: Random) -> Draft | None:
 
 
 LISTS = {
-    "list to number": fold,
-    "list to list": transform,
-    "counting": any_of(counting, counting_given),
-    "two-sum": two_sum,
-    "combined": combined,
+    "list to number": _fold,
+    "list to list": _transform,
+    "counting": any_of(_counting, _counting_given),
+    "two-sum": _two_sum,
+    "combined": _combined,
 }
-
-
-# § Problems of `practice-code` about texts: sentences, words, brackets, anagrams.
 
 
 WORDS = (
@@ -299,7 +283,7 @@ def _text_draft(
 ) -> Draft | None:
     method, wanted, returns, solve = entry
     place = rng.choice(places)
-    problem = Problem(
+    return Problem(
         key=f"{method} {place} {wanted}",
         statement=rng.choice(
             (f"The string s is {place}. {wanted}", f"You are given {place} as a string s. {wanted}")
@@ -309,12 +293,10 @@ def _text_draft(
         returns=returns,
         solve=solve,
         draw=draw,
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
-def about_sentence(rng: Random) -> Draft | None:
-    """Set a problem about a text of words."""
+def _about_sentence(rng: Random) -> Draft | None:
     sign, shift = rng.choice("aeorst"), rng.randint(1, 25)
     entries: tuple[Text, ...] = (
         ("reverseWords", "Reverse the order of its words.", "text",
@@ -344,8 +326,7 @@ def about_sentence(rng: Random) -> Draft | None:
     return _text_draft(rng, rng.choice(entries), sentence)
 
 
-def about_word(rng: Random) -> Draft | None:
-    """Set a problem about one lower-case word."""
+def _about_word(rng: Random) -> Draft | None:
     k = rng.randint(2, 3)
     entries: tuple[Text, ...] = (
         ("isPalindrome", "Is it a palindrome, that is, does it read the same backwards?", "truth",
@@ -366,8 +347,7 @@ def about_word(rng: Random) -> Draft | None:
     return _text_draft(rng, rng.choice(entries), letters, places)
 
 
-def brackets(rng: Random) -> Draft | None:
-    """Ask whether brackets are balanced."""
+def _brackets(rng: Random) -> Draft | None:
 
     def draw(rng: Random) -> tuple[str]:
         pieces = [rng.choice(("()", "[]", "{}", "([])", "{()}")) for _ in range(rng.randint(1, 4))]
@@ -386,8 +366,7 @@ def brackets(rng: Random) -> Draft | None:
     return _text_draft(rng, entry, draw, places)
 
 
-def anagrams(rng: Random) -> Draft | None:
-    """Ask whether two words are anagrams."""
+def _anagrams(rng: Random) -> Draft | None:
 
     def draw(rng: Random) -> tuple[str, str]:
         word = "".join(rng.choice("aberst") for _ in range(rng.randint(2, 7)))
@@ -398,7 +377,7 @@ def anagrams(rng: Random) -> Draft | None:
         return sorted(s) == sorted(t)
 
     what = rng.choice(("words", "names", "passwords", "labels", "codes"))
-    problem = Problem(
+    return Problem(
         key=f"anagrams {what}",
         statement=f"The strings s and t are lower-case {what}. Are they anagrams of each other, "
         "that is, do they consist of the same letters, each equally often?",
@@ -407,20 +386,15 @@ def anagrams(rng: Random) -> Draft | None:
         returns="truth",
         solve=solve,
         draw=draw,
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
 TEXTS = {
-    "sentences": about_sentence,
-    "words": about_word,
-    "brackets": brackets,
-    "anagrams": anagrams,
+    "sentences": _about_sentence,
+    "words": _about_word,
+    "brackets": _brackets,
+    "anagrams": _anagrams,
 }
-
-
-# § `practice-code`: generated programming problems judged on hidden tests, as on
-# § LiveCodeBench.
 
 
 def code_question(id: str, draft: Draft) -> Question:

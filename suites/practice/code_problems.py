@@ -1,4 +1,9 @@
-"""How a problem of `practice-code` is set, and those about numbers, grids and intervals."""
+"""How a problem of `practice-code` is set, and those about numbers, grids and intervals.
+
+The same problem can be set in two ways, as on LiveCodeBench and in its prompt: a program that reads
+standard input, or a method of `class Solution`. What is expected goes into the target and nowhere
+else.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,17 +12,9 @@ from random import Random
 from typing import Any, Literal
 
 from suites.code_grading import ProgramCase, ProgramTests
+from suites.livecodebench import user_prompt
 from suites.practice import Draft
 from suites.practice.integer import digit_sum, divisors, in_base, is_prime
-
-# § From a problem to a question: statement, examples, starter code and hidden tests.
-# §
-# § The same problem can be set in two ways, as on LiveCodeBench: a program that reads
-# § standard input,
-# § or a method of `class Solution`. The expected outputs come from the generator's own
-# § reference
-# § function, run here; they go into the target and nowhere else.
-
 
 Shape = Literal["numbers", "number", "text", "grid", "pairs", "truth"]
 
@@ -48,26 +45,6 @@ PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
 
-STDIN_FORMAT = """\
-### Format: Read the inputs from stdin solve the problem and write the answer to stdout (do not \
-directly test on the sample inputs). Enclose your code within delimiters as follows. Ensure that \
-when the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT.
-```python
-# YOUR CODE HERE
-```
-"""
-STARTER_FORMAT = """\
-### Format: You will use the following starter code to write the solution to the problem and \
-enclose your code within delimiters.
-```python
-{starter}
-```
-"""
-PROMPT = (
-    "### Question:\n{question}\n\n{format}\n### Answer: (use the provided format with backticks)\n"
-)
-"""LiveCodeBench's prompt (lcb_runner/prompts/code_generation.py @28fef95), the user's part."""
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -84,120 +61,86 @@ class Problem:
     draw: Callable[[Random], tuple[Any, ...]]
     """Draws the arguments of one test."""
 
-
-def problem_draft(rng: Random, problem: Problem) -> Draft | None:
-    """Return the question that sets a problem in one of its two forms; None for a dull problem."""
-    drawn = _drawn(rng, problem)
-    if drawn is None:
-        return None
-    functional = rng.random() < 0.4
-    tests = _method_tests(problem, drawn) if functional else _stdin_tests(problem, drawn)
-    starter = _starter(problem) if functional else ""
-    layout = STARTER_FORMAT.format(starter=starter) if functional else STDIN_FORMAT
-    body = _method_body(problem, tests) if functional else _stdin_body(problem, tests)
-    return Draft(
-        key=f"{problem.key} {'method' if functional else 'stdin'}",
-        text=PROMPT.format(question=body, format=layout),
-        target=tests.as_json(),
-        metadata={
-            "public_tests": [asdict(case) for case in tests.cases[:PUBLIC]],
-            "starter_code": starter,
-        },
-    )
-
-
-def _drawn(rng: Random, problem: Problem) -> list[tuple[Any, ...]] | None:
-    """Draw the tests' arguments until hidden answers differ, so that no constant passes."""
-    for _ in range(TRIES):
-        drawn = [problem.draw(rng) for _ in range(PUBLIC + HIDDEN)]
-        answers = [json.dumps(_solved(problem, arguments)) for arguments in drawn[PUBLIC:]]
-        if len(set(answers)) > 1:
-            return drawn
-    return None
-
-
-def _stdin_tests(problem: Problem, drawn: list[tuple[Any, ...]]) -> ProgramTests:
-    return ProgramTests(
-        tuple(
-            ProgramCase(
-                _as_stdin(problem, arguments),
-                _as_output(problem.returns, _solved(problem, arguments)) + "\n",
-            )
-            for arguments in drawn
+    def draft(self, rng: Random) -> Draft | None:
+        """Return the question that sets it in one of the two ways; None for a dull problem."""
+        drawn = self._drawn(rng)
+        if drawn is None:
+            return None
+        functional = rng.random() < 0.4
+        cases = tuple(self._case(arguments, functional) for arguments in drawn)
+        starter = self._starter() if functional else ""
+        body = self._method_body(cases) if functional else self._stdin_body(cases)
+        return Draft(
+            key=f"{self.key} {'method' if functional else 'stdin'}",
+            text=user_prompt(body, starter).removesuffix("\n"),
+            target=ProgramTests(cases, self.method if functional else None).as_json(),
+            metadata={
+                "public_tests": [asdict(case) for case in cases[:PUBLIC]],
+                "starter_code": starter,
+            },
         )
-    )
+
+    def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
+        """Draw the tests' arguments until hidden answers differ, so that no constant passes."""
+        for _ in range(TRIES):
+            drawn = [self.draw(rng) for _ in range(PUBLIC + HIDDEN)]
+            answers = [json.dumps(self._solved(arguments)) for arguments in drawn[PUBLIC:]]
+            if len(set(answers)) > 1:
+                return drawn
+        return None
+
+    def _solved(self, arguments: tuple[Any, ...]) -> Any:
+        """Run the reference on copies, so that it cannot change the arguments of the test."""
+        return self.solve(*json.loads(json.dumps(arguments)))
+
+    def _case(self, arguments: tuple[Any, ...], functional: bool) -> ProgramCase:
+        solved = self._solved(arguments)
+        if functional:
+            return ProgramCase("\n".join(map(json.dumps, arguments)), json.dumps(solved))
+        given = list[str]()
+        for (_, shape), value in zip(self.inputs, arguments, strict=True):
+            if shape == "grid":
+                given.append(f"{len(value)} {len(value[0])}")
+            elif shape in ("numbers", "pairs"):
+                given.append(str(len(value)))
+            given.append(_printed(shape, value))
+        return ProgramCase(
+            "".join(f"{line}\n" for line in given), _printed(self.returns, solved) + "\n"
+        )
+
+    def _starter(self) -> str:
+        given = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in self.inputs)
+        head = f"def {self.method}(self, {given}) -> {TYPES[self.returns]}:"
+        return f"class Solution:\n    {head}\n        "
+
+    def _stdin_body(self, cases: Sequence[ProgramCase]) -> str:
+        given = "; then ".join(READ[shape].format(name=name) for name, shape in self.inputs)
+        samples = (
+            f"Sample Input {at}\n\n{case.input.strip()}\n\n"
+            f"Sample Output {at}\n\n{case.output.strip()}"
+            for at, case in enumerate(cases[:PUBLIC], start=1)
+        )
+        reading = f"Input\n\nThe input is {given}."
+        return "\n\n".join((self.statement, reading, f"Output\n\n{WRITE[self.returns]}", *samples))
+
+    def _method_body(self, cases: Sequence[ProgramCase]) -> str:
+        samples = list[str]()
+        for at, case in enumerate(cases[:PUBLIC], start=1):
+            values = zip(self.inputs, case.input.split("\n"), strict=True)
+            given = ", ".join(f"{name} = {value}" for (name, _), value in values)
+            samples.append(f"Example {at}:\n\nInput: {given}\nOutput: {case.output}")
+        said = "Return true or false." if self.returns == "truth" else "Return the result."
+        return "\n\n".join((self.statement, said, *samples))
 
 
-def _method_tests(problem: Problem, drawn: list[tuple[Any, ...]]) -> ProgramTests:
-    cases = (
-        ProgramCase("\n".join(map(json.dumps, arguments)), json.dumps(_solved(problem, arguments)))
-        for arguments in drawn
-    )
-    return ProgramTests(tuple(cases), problem.method)
-
-
-def _solved(problem: Problem, arguments: tuple[Any, ...]) -> Any:
-    """Run the reference on copies, so that it cannot change the arguments of the test."""
-    return problem.solve(*json.loads(json.dumps(arguments)))
-
-
-def _starter(problem: Problem) -> str:
-    given = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in problem.inputs)
-    head = f"def {problem.method}(self, {given}) -> {TYPES[problem.returns]}:"
-    return f"class Solution:\n    {head}\n        "
-
-
-def _stdin_body(problem: Problem, tests: ProgramTests) -> str:
-    given = "; then ".join(READ[shape].format(name=name) for name, shape in problem.inputs)
-    samples = "\n\n".join(
-        f"Sample Input {at}\n\n{case.input.strip()}\n\nSample Output {at}\n\n{case.output.strip()}"
-        for at, case in enumerate(tests.cases[:PUBLIC], start=1)
-    )
-    reading = f"Input\n\nThe input is {given}."
-    writing = f"Output\n\n{WRITE[problem.returns]}"
-    return "\n\n".join((problem.statement, reading, writing, samples))
-
-
-def _method_body(problem: Problem, tests: ProgramTests) -> str:
-    samples: list[str] = []
-    for at, case in enumerate(tests.cases[:PUBLIC], start=1):
-        values = zip(problem.inputs, case.input.split("\n"), strict=True)
-        given = ", ".join(f"{name} = {value}" for (name, _), value in values)
-        samples.append(f"Example {at}:\n\nInput: {given}\nOutput: {case.output}")
-    said = "Return true or false." if problem.returns == "truth" else "Return the result."
-    return "\n\n".join((problem.statement, said, *samples))
-
-
-def _as_stdin(problem: Problem, arguments: tuple[Any, ...]) -> str:
-    pairs = zip(problem.inputs, arguments, strict=True)
-    return "".join(f"{_as_input(shape, value)}\n" for (_, shape), value in pairs)
-
-
-def _as_input(shape: Shape, value: Any) -> str:
+def _printed(shape: Shape, value: Any) -> str:
     if shape == "numbers":
-        return f"{len(value)}\n{_spaced(value)}"
-    if shape == "grid":
-        return f"{len(value)} {len(value[0])}\n" + "\n".join(map(_spaced, value))
-    if shape == "pairs":
-        return f"{len(value)}\n" + "\n".join(map(_spaced, value))
-    return str(value)
-
-
-def _as_output(shape: Shape, value: Any) -> str:
-    if shape == "numbers":
-        return _spaced(value)
+        return " ".join(map(str, value))
     if shape in ("grid", "pairs"):
-        return "\n".join(map(_spaced, value))
+        return "\n".join(" ".join(map(str, row)) for row in value)
     if shape == "truth":
         return "YES" if value else "NO"
     return str(value)
-
-
-def _spaced(values: Any) -> str:
-    return " ".join(map(str, values))
-
-
-# § Problems of `practice-code` about single integers, grids and intervals.
 
 
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
@@ -236,8 +179,7 @@ def merge(intervals: Sequence[Sequence[int]]) -> Grid:
     return merged
 
 
-def one_number(rng: Random) -> Draft | None:
-    """Set a problem about one integer n."""
+def _one_number(rng: Random) -> Draft | None:
     m, base = rng.randint(7, 2000), rng.randint(3, 9)
     entries: tuple[OneNumber, ...] = (
         ("countPrimes", "Count the primes that are strictly less than n.", "number", 900,
@@ -261,7 +203,7 @@ def one_number(rng: Random) -> Draft | None:
          lambda n: sum(is_prime(p) and digit_sum(p) % base == 0 for p in range(n))),
     )  # fmt: skip
     method, wanted, returns, most, solve = rng.choice(entries)
-    problem = Problem(
+    return Problem(
         key=f"{method} {wanted}",
         statement=f"You are given a positive integer n (at most {most}). {wanted}",
         method=method,
@@ -269,8 +211,7 @@ def one_number(rng: Random) -> Draft | None:
         returns=returns,
         solve=solve,
         draw=lambda rng: (rng.choice((rng.randint(1, 30), rng.randint(1, most))),),
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
 def _square(rng: Random) -> tuple[Grid]:
@@ -283,8 +224,7 @@ def _oblong(rng: Random) -> tuple[Grid]:
     return ([[rng.randint(-9, 20) for _ in range(columns)] for _ in range(rows)],)
 
 
-def grid(rng: Random) -> Draft | None:
-    """Set a problem about a grid of integers."""
+def _grid(rng: Random) -> Draft | None:
     k = rng.randint(-3, 15)
     entries: tuple[AboutGrid, ...] = (
         ("transpose", "Transpose it, so that rows become columns.", "grid", _oblong,
@@ -305,7 +245,7 @@ def grid(rng: Random) -> Draft | None:
     )  # fmt: skip
     method, wanted, returns, draw, solve = rng.choice(entries)
     what = rng.choice(("board", "map of heights", "table of sales", "picture", "matrix"))
-    problem = Problem(
+    return Problem(
         key=f"{method} {what} {wanted}",
         statement=f"The grid is a {what}: rows of integers, all of the same length. {wanted}",
         method=method,
@@ -313,12 +253,10 @@ def grid(rng: Random) -> Draft | None:
         returns=returns,
         solve=solve,
         draw=draw,
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
-def intervals(rng: Random) -> Draft | None:
-    """Set a problem about closed intervals."""
+def _intervals(rng: Random) -> Draft | None:
 
     def draw(rng: Random) -> tuple[Grid]:
         lows = [rng.randint(0, 40) for _ in range(rng.randint(1, 7))]
@@ -337,7 +275,7 @@ def intervals(rng: Random) -> Draft | None:
     )  # fmt: skip
     method, wanted, returns, solve = rng.choice(entries)
     what = rng.choice(("meetings", "bookings", "shifts", "flights", "repairs", "broadcasts"))
-    problem = Problem(
+    return Problem(
         key=f"{method} {what} {wanted}",
         statement=f"The list intervals holds {what}: pairs of a start and a later end, in no "
         f"particular order. {wanted}",
@@ -346,12 +284,11 @@ def intervals(rng: Random) -> Draft | None:
         returns=returns,
         solve=solve,
         draw=draw,
-    )
-    return problem_draft(rng, problem)
+    ).draft(rng)
 
 
 NUMBERS = {
-    "one number": one_number,
-    "grids": grid,
-    "intervals": intervals,
+    "one number": _one_number,
+    "grids": _grid,
+    "intervals": _intervals,
 }

@@ -12,15 +12,7 @@ from harness.records import Grade, Question
 from harness.suite import Split
 from sandbox import Box
 from suites.base import user_errors
-from suites.practice import Draft, PracticeSuite, any_of, integer_draft
-
-# § Number-theory questions of `practice-integer`: expressions, divisors, powers, primes,
-# § digits.
-# §
-# § Each function draws one question with its answer. The answer comes from the definition, by
-# § brute
-# § force where that is cheap, so that a mistake here cannot hide behind a clever formula.
-
+from suites.practice import Draft, IntegerProblem, PracticeSuite, any_of
 
 Expression = tuple[str, str, int]
 """As plain text, as LaTeX, and its value."""
@@ -46,11 +38,11 @@ def in_base(n: int, base: int) -> str:
     return (in_base(n // base, base) if n >= base else "") + str(n % base)
 
 
-def _expression(rng: Random, depth: int, most: int) -> Expression:
+def _nested(rng: Random, depth: int, most: int) -> Expression:
     if depth == 0:
         n = rng.randint(2, most)
         return str(n), str(n), n
-    left, right = _expression(rng, depth - 1, most), _expression(rng, rng.randrange(depth), most)
+    left, right = _nested(rng, depth - 1, most), _nested(rng, rng.randrange(depth), most)
     sign, latex, value = rng.choice(
         [
             ("+", "+", left[2] + right[2]),
@@ -66,13 +58,9 @@ def _bracket(text: str) -> str:
     return f"({text})" if " " in text else text
 
 
-def expression(rng: Random) -> Draft | None:
-    """Ask for the value of an expression with brackets."""
-    plain, latex, value = _expression(rng, rng.randint(1, 3), 20)
-    return integer_draft(
-        rng,
-        f"expression {plain}",
-        value,
+def _expression(rng: Random) -> Draft | None:
+    plain, latex, value = _nested(rng, rng.randint(1, 3), 20)
+    return IntegerProblem(rng, f"expression {plain}", value).worded(
         f"What is the value of {plain}?",
         f"Compute {plain}.",
         f"Evaluate the expression ${latex}$.",
@@ -80,27 +68,21 @@ def expression(rng: Random) -> Draft | None:
     )
 
 
-def expression_remainder(rng: Random) -> Draft | None:
-    """Ask for the remainder of an expression with larger numbers."""
-    plain, latex, value = _expression(rng, rng.randint(2, 3), 90)
+def _expression_remainder(rng: Random) -> Draft | None:
+    plain, latex, value = _nested(rng, rng.randint(2, 3), 90)
     modulus = rng.randint(7, 999)
-    return integer_draft(
-        rng,
-        f"expression {plain} mod {modulus}",
-        value % modulus if value > modulus else -1,
+    return IntegerProblem(
+        rng, f"expression {plain} mod {modulus}", value % modulus if value > modulus else -1
+    ).worded(
         f"What is the remainder when {plain} is divided by {modulus}?",
         f"Let $N = {latex}$. Find the remainder when $N$ is divided by ${modulus}$.",
     )
 
 
-def gcd_question(rng: Random) -> Draft | None:
-    """Ask for the greatest common divisor of two numbers."""
+def _gcd_question(rng: Random) -> Draft | None:
     g = rng.randint(2, 60)
     a, b = g * rng.randint(3, 60), g * rng.randint(3, 60)
-    return integer_draft(
-        rng,
-        f"gcd {a} {b}",
-        gcd(a, b),
+    return IntegerProblem(rng, f"gcd {a} {b}", gcd(a, b)).worded(
         f"What is the greatest common divisor of {a} and {b}?",
         f"Find the largest positive integer that divides both {a} and {b}.",
         rf"Compute $\gcd({a}, {b})$.",
@@ -109,14 +91,10 @@ def gcd_question(rng: Random) -> Draft | None:
     )
 
 
-def lcm_question(rng: Random) -> Draft | None:
-    """Ask for the least common multiple of two or three numbers."""
+def _lcm_question(rng: Random) -> Draft | None:
     numbers = [rng.randint(4, 48) for _ in range(rng.choice((2, 2, 3)))]
     listed = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
-    return integer_draft(
-        rng,
-        f"lcm {numbers}",
-        lcm(*numbers),
+    return IntegerProblem(rng, f"lcm {numbers}", lcm(*numbers)).worded(
         f"What is the least common multiple of {listed}?",
         f"Find the smallest positive integer that is divisible by each of {listed}.",
         f"Lamps flash every {listed} seconds. They have just flashed together. After how many "
@@ -124,13 +102,9 @@ def lcm_question(rng: Random) -> Draft | None:
     )
 
 
-def power_remainder(rng: Random) -> Draft | None:
-    """Ask for a power modulo a number."""
+def _power_remainder(rng: Random) -> Draft | None:
     a, b, m = rng.randint(2, 40), rng.randint(4, 2030), rng.randint(5, 999)
-    return integer_draft(
-        rng,
-        f"power {a} {b} mod {m}",
-        pow(a, b, m),
+    return IntegerProblem(rng, f"power {a} {b} mod {m}", pow(a, b, m)).worded(
         f"What is the remainder when {a}^{b} is divided by {m}?",
         f"Find the remainder when ${a}^{{{b}}}$ is divided by ${m}$.",
         rf"Compute ${a}^{{{b}}} \bmod {m}$.",
@@ -139,31 +113,23 @@ def power_remainder(rng: Random) -> Draft | None:
     )
 
 
-def last_digits(rng: Random) -> Draft | None:
-    """Ask for the last digits of a sum of two powers."""
+def _last_digits(rng: Random) -> Draft | None:
     a, b, c, d = (rng.randint(2, most) for most in (19, 300, 19, 300))
     count, word = rng.choice(
         ((1, "is the last digit"), (2, "are the last two digits"), (3, "are the last three digits"))
     )
     note = "" if count == 1 else " (as an integer, dropping leading zeros)"
-    return integer_draft(
-        rng,
-        f"last {count} {a}^{b}+{c}^{d}",
-        (a**b + c**d) % 10**count,
+    return IntegerProblem(rng, f"last {count} {a}^{b}+{c}^{d}", (a**b + c**d) % 10**count).worded(
         f"What {word}{note} of {a}^{b} + {c}^{d}?",
         f"Find the remainder when ${a}^{{{b}}} + {c}^{{{d}}}$ is divided by ${10**count}$.",
     )
 
 
-def divisor_count(rng: Random) -> Draft | None:
-    """Ask how many divisors a number has: all, even or odd ones."""
+def _divisor_count(rng: Random) -> Draft | None:
     n = rng.choice((rng.randint(12, 400), 12 * rng.randint(5, 120), 30 * rng.randint(3, 80)))
     which = rng.choice(("", "even ", "odd "))
     found = [d for d in divisors(n) if not which or (d % 2 == 0) == (which == "even ")]
-    return integer_draft(
-        rng,
-        f"divisor count {which}{n}",
-        len(found),
+    return IntegerProblem(rng, f"divisor count {which}{n}", len(found)).worded(
         f"How many positive {which}divisors does {n} have?",
         f"Determine the number of positive {which}integers that divide ${n}$ exactly."
         if not which
@@ -171,35 +137,28 @@ def divisor_count(rng: Random) -> Draft | None:
     )
 
 
-def divisor_sum(rng: Random) -> Draft | None:
-    """Ask for the sum of a number's divisors."""
+def _divisor_sum(rng: Random) -> Draft | None:
     n = rng.randint(10, 420)
-    return integer_draft(
-        rng,
-        f"divisor sum {n}",
-        sum(divisors(n)),
+    return IntegerProblem(rng, f"divisor sum {n}", sum(divisors(n))).worded(
         f"What is the sum of all positive divisors of {n}?",
         f"Find the sum of the positive integers that divide ${n}$.",
         f"Add up every positive divisor of {n}, including 1 and {n} itself. What do you get?",
     )
 
 
-def prime_count(rng: Random) -> Draft | None:
-    """Ask how many primes lie in a range."""
+def _prime_count(rng: Random) -> Draft | None:
     low = rng.randint(1, 300)
     high = low + rng.randint(10, 400)
-    return integer_draft(
-        rng,
-        f"primes {low} {high}",
-        sum(is_prime(n) for n in range(low, high + 1)),
+    return IntegerProblem(
+        rng, f"primes {low} {high}", sum(is_prime(n) for n in range(low, high + 1))
+    ).worded(
         f"How many prime numbers are there between {low} and {high}, inclusive?",
         rf"Find the number of primes $p$ with ${low} \le p \le {high}$.",
         f"Count the primes that are at least {low} and at most {high}.",
     )
 
 
-def prime_factor(rng: Random) -> Draft | None:
-    """Ask for the largest prime factor, or the sum of the distinct ones."""
+def _prime_factor(rng: Random) -> Draft | None:
     n = rng.randint(100, 6000)
     factors = [d for d in divisors(n) if is_prime(d)]
     word, answer = rng.choice((("largest", factors[-1]), ("sum", sum(factors))))
@@ -213,69 +172,50 @@ def prime_factor(rng: Random) -> Draft | None:
             f"Add up the different primes that divide ${n}$. What is the total?",
         ),
     }
-    return integer_draft(rng, f"prime factor {word} {n}", answer, *texts[word])
+    return IntegerProblem(rng, f"prime factor {word} {n}", answer).worded(
+        *texts[word],
+    )
 
 
-def digits_of_power(rng: Random) -> Draft | None:
-    """Ask for the digit sum of a power."""
+def _digits_of_power(rng: Random) -> Draft | None:
     a, b = rng.randint(2, 15), rng.randint(3, 30)
-    return integer_draft(
-        rng,
-        f"digit sum {a}^{b}",
-        digit_sum(a**b),
+    return IntegerProblem(rng, f"digit sum {a}^{b}", digit_sum(a**b)).worded(
         f"What is the sum of the digits of {a}^{b}?",
         f"Find the sum of the decimal digits of ${a}^{{{b}}}$.",
     )
 
 
-def base_value(rng: Random) -> Draft | None:
-    """Ask for the value of a number written in another base, or for its digits there."""
+def _base_value(rng: Random) -> Draft | None:
     n, base = rng.randint(20, 999), rng.randint(2, 9)
     written = in_base(n, base)
     if rng.random() < 0.5:
-        return integer_draft(
-            rng,
-            f"from base {base} {written}",
-            n,
+        return IntegerProblem(rng, f"from base {base} {written}", n).worded(
             f"The number {written} is written in base {base}. What is its value in base 10?",
             f"Convert ${written}_{{{base}}}$ to base ten.",
         )
-    return integer_draft(
-        rng,
-        f"digit sum {n} base {base}",
-        digit_sum(int(written)),
+    return IntegerProblem(rng, f"digit sum {n} base {base}", digit_sum(int(written))).worded(
         f"What is the sum of the digits of {n} when it is written in base {base}?",
         f"Write ${n}$ in base ${base}$. Find the sum of its digits.",
     )
 
 
-def trailing_zeros(rng: Random) -> Draft | None:
-    """Ask how many zeros end a factorial."""
+def _trailing_zeros(rng: Random) -> Draft | None:
     n = rng.randint(10, 600)
     text = str(factorial(n))
-    return integer_draft(
-        rng,
-        f"zeros {n}!",
-        len(text) - len(text.rstrip("0")),
+    return IntegerProblem(rng, f"zeros {n}!", len(text) - len(text.rstrip("0"))).worded(
         f"How many zeros are at the end of {n}! ({n} factorial)?",
         f"With how many consecutive zeros does ${n}!$ end?",
     )
 
 
 NUMBERS = {
-    "arithmetic": any_of(expression, expression, expression_remainder),
-    "gcd and lcm": any_of(gcd_question, lcm_question),
-    "powers": any_of(power_remainder, power_remainder, last_digits),
-    "divisors": any_of(divisor_count, divisor_sum),
-    "primes": any_of(prime_count, prime_factor),
-    "digits": any_of(digits_of_power, base_value, trailing_zeros),
+    "arithmetic": any_of(_expression, _expression, _expression_remainder),
+    "gcd and lcm": any_of(_gcd_question, _lcm_question),
+    "powers": any_of(_power_remainder, _power_remainder, _last_digits),
+    "divisors": any_of(_divisor_count, _divisor_sum),
+    "primes": any_of(_prime_count, _prime_factor),
+    "digits": any_of(_digits_of_power, _base_value, _trailing_zeros),
 }
-
-
-# § Counting and everyday questions of `practice-integer`: series, congruences, words,
-# § searches.
-# §
-# § Each function draws one question with its answer, by brute force where that is cheap.
 
 
 # fmt: off
@@ -300,14 +240,10 @@ def spelt(n: int) -> str:
     return f"{tens}-{ONES[n % 10]}" if n % 10 else tens
 
 
-def choose(rng: Random) -> Draft | None:
-    """Ask for a binomial coefficient, in several disguises."""
+def _choose(rng: Random) -> Draft | None:
     n = rng.randint(5, 45)
     k = rng.randint(2, min(6, n - 1))
-    return integer_draft(
-        rng,
-        f"choose {n} {k}",
-        comb(n, k),
+    return IntegerProblem(rng, f"choose {n} {k}", comb(n, k)).worded(
         f"In how many ways can a committee of {k} people be chosen from {n} people?",
         rf"Compute $\binom{{{n}}}{{{k}}}$.",
         f"What is the binomial coefficient C({n}, {k})?",
@@ -315,70 +251,50 @@ def choose(rng: Random) -> Draft | None:
     )
 
 
-def handshakes(rng: Random) -> Draft | None:
-    """Ask for the number of pairs, or of diagonals."""
+def _handshakes(rng: Random) -> Draft | None:
     n = rng.randint(4, 44)
     if rng.random() < 0.6:
-        return integer_draft(
-            rng,
-            f"handshakes {n}",
-            comb(n, 2),
+        return IntegerProblem(rng, f"handshakes {n}", comb(n, 2)).worded(
             f"At a party of {n} people everyone shakes hands once with everyone else. How many "
             "handshakes are there?",
             f"{spelt(n).capitalize()} teams each play every other team exactly once. How many "
             "games are played?",
         )
-    return integer_draft(
-        rng,
-        f"diagonals {n}",
-        n * (n - 3) // 2,
+    return IntegerProblem(rng, f"diagonals {n}", n * (n - 3) // 2).worded(
         f"How many diagonals does a convex polygon with {n} sides have?",
         f"A convex polygon has {spelt(n)} vertices. How many diagonals can be drawn in it?",
     )
 
 
-def lattice_paths(rng: Random) -> Draft | None:
-    """Ask for the number of shortest paths on a grid."""
+def _lattice_paths(rng: Random) -> Draft | None:
     a, b = rng.randint(2, 9), rng.randint(2, 6)
-    return integer_draft(
-        rng,
-        f"paths {a} {b}",
-        comb(a + b, a),
+    return IntegerProblem(rng, f"paths {a} {b}", comb(a + b, a)).worded(
         f"How many lattice paths lead from (0, 0) to ({a}, {b}) by unit steps right or up?",
         f"An ant walks on a grid from $(0,0)$ to $({a},{b})$, moving only right or up by one unit "
         "at a time. How many different paths can it take?",
     )
 
 
-def arrangements(rng: Random) -> Draft | None:
-    """Ask for the arrangements of a short word with repeated letters."""
+def _arrangements(rng: Random) -> Draft | None:
     word = "".join(rng.choice("AABBCDEEL") for _ in range(rng.randint(3, 6)))
-    return integer_draft(
-        rng,
-        f"arrangements {''.join(sorted(word))}",
-        len(set(permutations(word))),
+    return IntegerProblem(
+        rng, f"arrangements {''.join(sorted(word))}", len(set(permutations(word)))
+    ).worded(
         f"How many different strings can be made by rearranging the letters of {word}?",
         f"In how many distinguishable ways can the letters of {word} be arranged in a row?",
     )
 
 
-def arithmetic_series(rng: Random) -> Draft | None:
-    """Ask for the sum or a term of an arithmetic series."""
+def _arithmetic_series(rng: Random) -> Draft | None:
     first, step, terms = rng.randint(1, 30), rng.randint(2, 15), rng.randint(5, 60)
     series = [first + step * at for at in range(terms)]
     shown = f"{series[0]}, {series[1]}, {series[2]}"
     if rng.random() < 0.4:
-        return integer_draft(
-            rng,
-            f"arithmetic term {first} {step} {terms}",
-            series[-1],
+        return IntegerProblem(rng, f"arithmetic term {first} {step} {terms}", series[-1]).worded(
             f"An arithmetic sequence starts {shown}, ... What is term number {terms}?",
             f"Term number {terms} of the arithmetic sequence ${shown}, \\ldots$ equals what?",
         )
-    return integer_draft(
-        rng,
-        f"arithmetic sum {first} {step} {terms}",
-        sum(series) % 1000,
+    return IntegerProblem(rng, f"arithmetic sum {first} {step} {terms}", sum(series) % 1000).worded(
         f"What is the remainder when the sum {series[0]} + {series[1]} + {series[2]} + ... + "
         f"{series[-1]} (an arithmetic series) is divided by 1000?",
         f"Find the sum of the first {terms} terms of the arithmetic sequence ${shown}, \\ldots$, "
@@ -386,15 +302,13 @@ def arithmetic_series(rng: Random) -> Draft | None:
     )
 
 
-def geometric_series(rng: Random) -> Draft | None:
-    """Ask for the sum of a geometric series modulo a number."""
+def _geometric_series(rng: Random) -> Draft | None:
     first, ratio, terms = rng.randint(1, 9), rng.randint(2, 7), rng.randint(4, 40)
     modulus = rng.randint(11, 999)
     total = sum(first * ratio**at for at in range(terms))
-    return integer_draft(
-        rng,
-        f"geometric {first} {ratio} {terms} mod {modulus}",
-        total % modulus,
+    return IntegerProblem(
+        rng, f"geometric {first} {ratio} {terms} mod {modulus}", total % modulus
+    ).worded(
         f"A geometric sequence has first term {first} and common ratio {ratio}. What is the "
         f"remainder when the sum of its first {terms} terms is divided by {modulus}?",
         rf"Let $S = \sum_{{k=0}}^{{{terms - 1}}} {first} \cdot {ratio}^k$. Find the remainder when "
@@ -402,8 +316,7 @@ def geometric_series(rng: Random) -> Draft | None:
     )
 
 
-def congruences(rng: Random) -> Draft | None:
-    """Ask for the smallest solution of two or three congruences."""
+def _congruences(rng: Random) -> Draft | None:
     moduli = rng.sample((3, 4, 5, 7, 8, 9, 11, 13, 17, 19), rng.choice((2, 2, 3)))
     if any(gcd(a, b) > 1 for a in moduli for b in moduli if a != b):
         return None
@@ -412,17 +325,13 @@ def congruences(rng: Random) -> Draft | None:
     answer = next(x for x in range(1, 20_000) if all(x % m == r for r, m in pairs))
     said = [f"a remainder of {r} when divided by {m}" for r, m in pairs]
     system = ", ".join(rf"x \equiv {r} \pmod{{{m}}}" for r, m in pairs)
-    return integer_draft(
-        rng,
-        f"congruences {sorted(pairs)}",
-        answer,
+    return IntegerProblem(rng, f"congruences {sorted(pairs)}", answer).worded(
         f"What is the smallest positive integer that leaves {' and '.join(said)}?",
         f"Find the least positive integer $x$ such that ${system}$.",
     )
 
 
-def multiples(rng: Random) -> Draft | None:
-    """Ask how many numbers up to a limit are divisible by either, neither or exactly one."""
+def _multiples(rng: Random) -> Draft | None:
     limit, a, b = rng.randint(60, 2000), rng.randint(2, 15), rng.randint(2, 25)
     which = rng.choice(("either", "neither", "one"))
     if a == b:
@@ -434,23 +343,18 @@ def multiples(rng: Random) -> Draft | None:
         "neither": f"divisible by neither {a} nor {b}",
         "one": f"divisible by exactly one of {a} and {b}",
     }[which]
-    return integer_draft(
-        rng,
-        f"multiples {which} {limit} {a} {b}",
-        answer[which],
+    return IntegerProblem(rng, f"multiples {which} {limit} {a} {b}", answer[which]).worded(
         f"How many integers from 1 to {limit} inclusive are {said}?",
         rf"Find the number of integers $n$ with $1 \le n \le {limit}$ that are {said}.",
     )
 
 
-def shopping(rng: Random) -> Draft | None:
-    """Ask a price question in two steps."""
+def _shopping(rng: Random) -> Draft | None:
     pens, cost, books, price = (rng.randint(2, most) for most in (15, 9, 12, 30))
     paid = 50 * (1 + (pens * cost + books * price) // 50)
-    return integer_draft(
-        rng,
-        f"shopping {pens} {cost} {books} {price}",
-        paid - pens * cost - books * price,
+    return IntegerProblem(
+        rng, f"shopping {pens} {cost} {books} {price}", paid - pens * cost - books * price
+    ).worded(
         f"A pen costs {cost} dollars and a book costs {price} dollars. Mia buys {pens} pens and "
         f"{books} books and pays with {paid} dollars. How many dollars does she get back?",
         f"Omar pays {paid} dollars for {spelt(pens)} pens at {spelt(cost)} dollars each and "
@@ -458,21 +362,16 @@ def shopping(rng: Random) -> Draft | None:
     )
 
 
-def travel(rng: Random) -> Draft | None:
-    """Ask when two trains meet, or how far one has come."""
+def _travel(rng: Random) -> Draft | None:
     slow, fast, hours = rng.randint(3, 9) * 10, rng.randint(4, 12) * 10, rng.randint(2, 7)
     if rng.random() < 0.5:
-        return integer_draft(
-            rng,
-            f"meeting {slow} {fast} {hours}",
-            hours,
+        return IntegerProblem(rng, f"meeting {slow} {fast} {hours}", hours).worded(
             f"Two trains start towards each other from stations {(slow + fast) * hours} km apart, "
             f"one at {slow} km/h and the other at {fast} km/h. After how many hours do they meet?",
         )
-    return integer_draft(
-        rng,
-        f"distance {slow} {fast} {hours}",
-        slow * hours + fast * (hours + 1),
+    return IntegerProblem(
+        rng, f"distance {slow} {fast} {hours}", slow * hours + fast * (hours + 1)
+    ).worded(
         f"A car drives for {hours} hours at {slow} km/h and then for {hours + 1} hours at {fast} "
         "km/h. How many kilometres does it drive altogether?",
         f"For {spelt(hours)} hours a bus travels at {slow} kilometres per hour, and for the next "
@@ -480,15 +379,11 @@ def travel(rng: Random) -> Draft | None:
     )
 
 
-def filling(rng: Random) -> Draft | None:
-    """Ask how long two taps take together."""
+def _filling(rng: Random) -> Draft | None:
     a, b = rng.randint(4, 60), rng.randint(4, 60)
     if (a * b) % (a + b) or a == b:
         return None
-    return integer_draft(
-        rng,
-        f"filling {a} {b}",
-        a * b // (a + b),
+    return IntegerProblem(rng, f"filling {a} {b}", a * b // (a + b)).worded(
         f"One tap fills a tank in {a} minutes, another fills it in {b} minutes. How many minutes "
         "do both together need?",
         f"Ada paints a fence in {a} hours, Ben in {b} hours. Working together, in how many hours "
@@ -496,42 +391,30 @@ def filling(rng: Random) -> Draft | None:
     )
 
 
-def smallest_with_divisors(rng: Random) -> Draft | None:
-    """Ask for the smallest number above a bound with a given number of divisors."""
+def _smallest_with_divisors(rng: Random) -> Draft | None:
     count, bound = rng.choice((3, 4, 5, 6, 8, 9, 10, 12)), rng.randint(1, 250)
     answer = next(n for n in range(bound + 1, 20_000) if len(divisors(n)) == count)
-    return integer_draft(
-        rng,
-        f"smallest {count} divisors above {bound}",
-        answer,
+    return IntegerProblem(rng, f"smallest {count} divisors above {bound}", answer).worded(
         f"What is the smallest integer greater than {bound} that has exactly {count} positive "
         "divisors?",
         f"Find the least integer $n > {bound}$ with exactly {spelt(count)} positive divisors.",
     )
 
 
-def smallest_multiple(rng: Random) -> Draft | None:
-    """Ask for the smallest multiple with a given digit sum."""
+def _smallest_multiple(rng: Random) -> Draft | None:
     step, total = rng.randint(3, 40), rng.randint(5, 20)
     answer = next((n for n in range(step, 1000, step) if digit_sum(n) == total), -1)
-    return integer_draft(
-        rng,
-        f"smallest multiple {step} digits {total}",
-        answer,
+    return IntegerProblem(rng, f"smallest multiple {step} digits {total}", answer).worded(
         f"What is the smallest positive multiple of {step} whose digits add up to {total}?",
         f"Find the least positive integer divisible by ${step}$ with digit sum ${total}$.",
     )
 
 
-def next_prime(rng: Random) -> Draft | None:
-    """Ask for the next prime in a residue class."""
+def _next_prime(rng: Random) -> Draft | None:
     bound, modulus = rng.randint(10, 800), rng.choice((4, 5, 6, 8, 10))
     rest = rng.choice([r for r in range(modulus) if gcd(r, modulus) == 1])
     answer = next(n for n in range(bound + 1, 9000) if is_prime(n) and n % modulus == rest)
-    return integer_draft(
-        rng,
-        f"next prime {bound} {rest} mod {modulus}",
-        answer,
+    return IntegerProblem(rng, f"next prime {bound} {rest} mod {modulus}", answer).worded(
         f"What is the smallest prime greater than {bound} that leaves a remainder of {rest} when "
         f"divided by {modulus}?",
         rf"Find the least prime $p > {bound}$ with $p \equiv {rest} \pmod{{{modulus}}}$.",
@@ -539,17 +422,13 @@ def next_prime(rng: Random) -> Draft | None:
 
 
 COUNTING = {
-    "counting": any_of(choose, handshakes, lattice_paths, arrangements),
-    "series": any_of(arithmetic_series, geometric_series),
-    "congruences": congruences,
-    "multiples": multiples,
-    "word problems": any_of(shopping, travel, filling),
-    "smallest": any_of(smallest_with_divisors, smallest_multiple, next_prime),
+    "counting": any_of(_choose, _handshakes, _lattice_paths, _arrangements),
+    "series": any_of(_arithmetic_series, _geometric_series),
+    "congruences": _congruences,
+    "multiples": _multiples,
+    "word problems": any_of(_shopping, _travel, _filling),
+    "smallest": any_of(_smallest_with_divisors, _smallest_multiple, _next_prime),
 }
-
-
-# § `practice-integer`: generated questions with an integer answer, shaped like AIME
-# § questions.
 
 
 INSTRUCTION = (

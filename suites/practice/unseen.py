@@ -15,22 +15,9 @@ from harness.suite import Card, Split
 from suites.base import CHOICE_INSTRUCTION as CHOOSE
 from suites.base import LETTERS
 from suites.code_grading import ProgramCase, ProgramTests
-from suites.practice import Draft, PracticeSuite, Topic, integer_draft
+from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
 from suites.practice.composed import ELEMENTS, ORDER, PLANETS, of_number
 from suites.practice.integer import INSTRUCTION as BOXED
-
-# § `practice-...@unseen`: an exam in words, or of combinations, that no generated split has.
-# §
-# § The plain suites split by parameters, so their eval split asks what train asked, with
-# § other numbers.
-# § Here `eval` is the hand-written questions (practice_paraphrases.toml) and, for composed
-# § questions,
-# § a fact and a computation that no topic of practice_composed.py joins; `train` and
-# § `validation` are
-# § the plain suite's, so that who learns learns what it always does.
-# § tests/test_practice_unseen.py
-# § holds both claims against every split. Grading is the plain suite's.
-
 
 UNSEEN = "unseen"
 REVISION = "unseen-1"
@@ -49,8 +36,7 @@ def _planet_fact(rng: Random) -> tuple[int, str]:
     return PLANETS.index(name) + 1, f"the position of {name} {ORDER}"
 
 
-def multiples(rng: Random) -> Draft | None:
-    """A common divisor or multiple of an element's and a planet's number."""
+def _multiples(rng: Random) -> Draft | None:
     (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
     word, answer = rng.choice(
         (
@@ -59,70 +45,58 @@ def multiples(rng: Random) -> Draft | None:
             ("least common multiple", lcm(a, b)),
         )
     )
-    return integer_draft(
-        rng,
-        f"unseen {word} {one} {other}",
-        answer,
+    return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
         f"What is the {word} of {one} and {other}?",
         f"Compute the {word} of {other} and {one}.",
     )
 
 
-def together(rng: Random) -> Draft | None:
-    """A sum or product of an element's and a planet's number."""
+def _together(rng: Random) -> Draft | None:
     (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
     word, answer = rng.choice((("sum", a + b), ("product", a * b)))
-    return integer_draft(
-        rng,
-        f"unseen {word} {one} {other}",
-        answer,
+    return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
         f"What is the {word} of {one} and {other}?",
         f"Find the {word} of {other} and {one}.",
     )
 
 
-def of_planet(rng: Random) -> Draft | None:
-    """Divisors, primes and digits of a planet's number times a factor."""
+def _of_planet(rng: Random) -> Draft | None:
     (place, planet), factor = _planet_fact(rng), rng.randint(5, 60)
     n, fact = factor * place, f"{factor} times {planet}"
     word, wanted = rng.choice(
         (("divisors", "divisor count"), ("primes", "primes"), ("digits", "digits"))
     )
     answer, texts = of_number(n, fact)[wanted]
-    return integer_draft(rng, f"unseen {word} of {fact}", answer, *texts)
+    return IntegerProblem(rng, f"unseen {word} of {fact}", answer).worded(
+        *texts,
+    )
 
 
-def committee(rng: Random) -> Draft | None:
-    """How many ways to choose among as many as an element's number."""
+def _committee(rng: Random) -> Draft | None:
     (number, fact), k = _element_fact(rng), rng.randint(2, 4)
-    return integer_draft(
-        rng,
-        f"unseen choose {k} from {fact}",
-        comb(number, k),
+    return IntegerProblem(rng, f"unseen choose {k} from {fact}", comb(number, k)).worded(
         f"In how many ways can a committee of {k} members be chosen from a group of people if the "
         f"number of people is {fact}?",
         f"A set has n elements, where n is {fact}. How many of its subsets have {k} elements?",
     )
 
 
-def series(rng: Random) -> Draft | None:
-    """The sum of the first whole numbers, as many as an element's or a planet's number says."""
+def _series(rng: Random) -> Draft | None:
     (number, fact), step = rng.choice((_element_fact, _planet_fact))(rng), rng.randint(2, 9)
-    return integer_draft(
-        rng,
-        f"unseen series {step} to {fact}",
-        step * number * (number + 1) // 2,
+    return IntegerProblem(
+        rng, f"unseen series {step} to {fact}", step * number * (number + 1) // 2
+    ).worded(
         f"What is the sum of the first n positive multiples of {step}, where n is {fact}?",
         f"Let n be {fact}. Add {step} times each of the integers from 1 to n. What is the total?",
     )
 
 
 TOPICS: Mapping[str, Topic] = {
-    "element and planet: multiples": multiples,
-    "element and planet: sum or product": together,
-    "planet: divisors, primes, digits": of_planet,
-    "element: choosing": committee,
-    "element or planet: series": series,
+    "element and planet: multiples": _multiples,
+    "element and planet: sum or product": _together,
+    "planet: divisors, primes, digits": _of_planet,
+    "element: choosing": _committee,
+    "element or planet: series": _series,
 }
 COMPOSED = "practice-composed"
 
@@ -169,13 +143,6 @@ def unseen(plain: PracticeSuite) -> PracticeSuite:
         "sizes": {**plain.sizes, "eval": COMBINED},
     }
     return Unseen(**{**shared, **own}, plain=plain)
-
-
-# § Hand-written questions of the practice kinds, in words that no generator uses.
-# §
-# § They answer one doubt: do workers and conductors understand questions, or do they
-# § recognise our
-# § templates? Nothing is tuned on them; they are part of the exams in practice_unseen.py.
 
 
 WRITTEN = Path(__file__).with_suffix(".toml")

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sandbox import open_box
-from suites.bigcodebench import BigCodeBench, bigcodebench_question, bigcodebench_rows
+from suites.bigcodebench import BigCodeBench, bigcodebench_question
 from suites.bigcodebench import grade_by_tests as graded
 from suites.data import data_folder
 
@@ -32,7 +32,7 @@ def recorded() -> tuple[Mapping[str, str], Mapping[str, bool]]:
 
 
 def main() -> None:
-    rows = bigcodebench_rows()
+    rows = BigCodeBench().rows()
     programs = {row["task_id"]: row["prompt"] + row["canonical_solution"] for row in rows}
     expected: Mapping[str, bool] = dict.fromkeys(programs, True)
     if sys.argv[1:] == ["recorded"]:
