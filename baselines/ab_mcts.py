@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from inspect_ai.solver import Solver, solver
 
-from baselines.by_tests import best_of, public_results
+from baselines.by_tests import best_of, is_tested, public_results
 from baselines.common import import_extra, seeded_random
-from baselines.single import at_least_one
+from baselines.single import at_least_one, calls_by
 from harness.execute import Session
 from harness.extract import normalised
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Grade, Question
-from harness.system import System, SystemCard, exactly
+from harness.system import System, SystemCard
 from harness.workflow import Step
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ AB_MCTS = SystemCard(
     summary="A tree search goes wider or deeper, with whom it has learnt to; the best reply wins.",
     source="Inoue et al. 2025, arXiv 2503.04412 (AB-MCTS-A; library treequest)",
     calls="10 unless said",
-    expected=exactly(lambda n, args: int(args.get("calls") or CALLS)),
+    expected=calls_by("calls", CALLS),
     prompts=(REFINE, AGREEMENT, UNREADABLE),
     k="calls",
     extra="routers",
@@ -99,15 +99,10 @@ class _Search:
 
     def best(self) -> int:
         """Return the step whose reply is the answer: the first of those with the highest score."""
-        if self.is_tested:
+        if is_tested(self.session):
             return best_of(self.grades)
         answers = self._answers()
         return best_of([agreement(answers, at) for at in range(len(answers))])
-
-    @property
-    def is_tested(self) -> bool:
-        """Whether public tests score, and not agreement."""
-        return self.session.question.kind == "program" and self.session.pool.trial is not None
 
     def _step(self, trial: Any) -> Step:
         parent: int | None = trial.parent_state
@@ -118,7 +113,7 @@ class _Search:
 
     async def _graded(self, start: int) -> list[Grade]:
         """Return what the replies from `start` on are worth."""
-        if self.is_tested:
+        if is_tested(self.session):
             texts = [reply.text for reply in self.session.replies[start:]]
             return await public_results(self.session, texts)
         answers = self._answers()
@@ -170,7 +165,7 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
             await search.grow(min(batch, left))
         chosen = search.best()
         noted: dict[str, Any] = {"step": chosen + 1, "score": round(search.grades[chosen].value, 4)}
-        if search.is_tested:
+        if is_tested(search.session):
             noted["trials"] = calls
         return search.session.answer(search.session.replies[chosen].text, noted)
 

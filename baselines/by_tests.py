@@ -12,14 +12,14 @@ from decimal import Decimal
 import anyio
 from inspect_ai.solver import Solver, solver
 
-from baselines.single import at_least_one, known
+from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.execute import Session, first_failure
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.prices import read_book
 from harness.records import Answer, Grade, Question
-from harness.system import System, SystemCard, exactly
+from harness.system import System, SystemCard
 from harness.workflow import Sampling, Step
 
 SAMPLES = 5
@@ -43,7 +43,7 @@ BEST_OF_N_TESTS = SystemCard(
     summary="One worker answers n times; the program that passes the most public tests wins.",
     source="podium (common practice: sample, then run the tests that the question shows)",
     calls="n, with n = 5 unless said",
-    expected=exactly(lambda n, args: int(args.get("n") or SAMPLES)),
+    expected=calls_by("n", SAMPLES),
     k="n",
     on_best=True,
     needs=frozenset({"public tests"}),
@@ -97,6 +97,11 @@ ESCALATION = SystemCard(
         "the last program stands when none passes",
     ),
 )
+
+
+def is_tested(session: Session) -> bool:
+    """Return whether public tests can tell the replies to this question apart."""
+    return session.question.kind == "program" and session.pool.trial is not None
 
 
 async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
@@ -178,7 +183,7 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, BEST_OF_N_TESTS.name)
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         session = Session(question, pool)
         texts = [reply.text for reply in await session.ask_all([Step(asked)] * n)]
         grades = await public_results(session, texts)
@@ -197,7 +202,7 @@ def retry_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, name)
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         steps = (Step(asked, sampling=Sampling(heat)) for heat in temperatures(tries, warmest))
         return await until_passed(Session(question, pool), steps)
 

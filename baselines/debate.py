@@ -63,7 +63,7 @@ def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int =
     at_least_one("A debate", "rounds", rounds)
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         session = Session(question, pool)
         latest = await session.ask_all([Step(asked)] * agents)
         for number in range(1, rounds):

@@ -7,26 +7,13 @@ from typing import Any
 from inspect_ai.solver import Solver, solver
 
 from baselines.common import seeded_random
-from baselines.single import at_least_one, known
+from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import REPLIES, Sampling, Step, Workflow
-
-# § Mixture-of-Agents: layers of proposers, then an aggregator (Wang et al., arXiv
-# § 2406.04692).
-# §
-# § Layers are counted as in the paper, aggregator included: `moa-lite` is one layer of
-# § proposers and
-# § the aggregator (2), `moa-3` has two layers of proposers (3). From the second layer on, a
-# § worker
-# § finds the replies of the layer before it in its system message and the unchanged question
-# § after it.
-# § `moa-paper` is what the Conductor paper ran under that name. One worker in all places is
-# § self_mixture.py.
-
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
 You have been provided with a set of responses from various open-source models to the latest user \
@@ -63,11 +50,12 @@ _AGGREGATOR = (
 def _calls(n: int, args: Mapping[str, Any]) -> int:
     """Return the calls of `moa-3`, whose proposers may be a choice."""
     named = args.get("proposers") or n
-    count = named if isinstance(named, int) else len(_listed(named))
+    count = named if isinstance(named, int) else len(as_names(named))
     return (int(args.get("layers") or LAYERS) - 1) * count + 1
 
 
-def _listed(named: str | Sequence[str] | None) -> tuple[str, ...]:
+def as_names(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the workers that an argument names: one, several or none."""
     return (named,) if isinstance(named, str) else tuple(named or ())
 
 
@@ -109,7 +97,11 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return the workflow of Mixture-of-Agents: `layers - 1` layers of proposers, then one step."""
+    """Return the workflow of Mixture-of-Agents: `layers - 1` layers of proposers, then one step.
+
+    Layers are counted as in the paper, aggregator included. From the second on, a worker finds the
+    replies of the layer before in its system message, and the unchanged question after it.
+    """
     steps: list[Step] = []
     before: tuple[int, ...] = ()
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):
@@ -129,7 +121,7 @@ def moa_system(
 
     def plan(question: Question, pool: Pool) -> Workflow:
         chosen = [known(pool, worker) for worker in proposers or pool.workers]
-        return layered(chosen, known(pool, aggregator or pool.workers[0]), layers)
+        return layered(chosen, known(pool, aggregator), layers)
 
     return planned(plan)
 
@@ -152,7 +144,7 @@ def moa_3(
     pool: str | None = None,
 ) -> Solver:
     """Mixture-of-Agents; `proposers` is one worker or several (`-S proposers=a,b`), else all."""
-    return as_solver(moa_system(layers, _listed(proposers), aggregator), pool)
+    return as_solver(moa_system(layers, as_names(proposers), aggregator), pool)
 
 
 @solver
@@ -167,13 +159,6 @@ def moa_paper(seed: int = 0, pool: str | None = None) -> Solver:
     return as_solver(moa_paper_system(seed), pool)
 
 
-# § Self-MoA: Mixture-of-Agents whose proposers and aggregator are one and the same worker.
-# §
-# § Without it nobody can tell whether mixing workers helps, or only asking often (Li et al.,
-# § arXiv
-# § 2502.00674).
-
-
 SAMPLES = 6
 """As many as Mixture-of-Agents had proposers in the authors' comparison."""
 
@@ -183,7 +168,7 @@ SELF_MOA = SystemCard(
     summary="One worker answers k times, then synthesises its own replies.",
     source="Li et al. 2025, arXiv 2502.00674 (written from the paper: its repository has no code)",
     calls="k + 1, with k = 6 unless said",
-    expected=exactly(lambda n, args: int(args.get("k") or SAMPLES) + 1),
+    expected=calls_by("k", SAMPLES, 1),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     k="k",
     on_best=True,
@@ -202,7 +187,7 @@ def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
     at_least_one("Self-MoA", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         return layered([asked] * k, asked, layers=2)
 
     return planned(plan)

@@ -7,11 +7,11 @@ worker whether it was right: feedback from tests is by_tests.py.
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.single import at_least_one, known
+from baselines.single import ONE_CALL, at_least_one, calls_by, known
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
-from harness.system import System, SystemCard, exactly, planned
+from harness.system import System, SystemCard, planned
 from harness.workflow import Sampling, Step, Workflow
 
 REVIEW = (
@@ -31,7 +31,7 @@ SELF_REFLECTION = SystemCard(
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
     source=PAPER,
     calls="k, with k = 5 unless said",
-    expected=exactly(lambda n, args: int(args.get("k") or TIMES)),
+    expected=calls_by("k", TIMES),
     prompts=(REVIEW,),
     k="k",
     on_best=True,
@@ -47,7 +47,7 @@ LONG_CONTEXT = SystemCard(
     summary="One worker answers once and may write five times as many tokens.",
     source=PAPER,
     calls="1",
-    expected=exactly(lambda n, args: 1),
+    expected=ONE_CALL,
     k="times",
     on_best=True,
     deviations=(
@@ -63,7 +63,7 @@ def self_reflection_system(worker: str | None = None, k: int = TIMES) -> System:
     at_least_one("Self-reflection", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         reviews = (Step(asked, REVIEW, reads="all") for _ in range(k - 1))
         return Workflow((Step(asked), *reviews))
 
@@ -75,7 +75,7 @@ def long_context_system(worker: str | None = None, times: int = TIMES) -> System
     at_least_one("Long context", "times", times)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         return Workflow((Step(asked, sampling=Sampling(times_max_tokens=times)),))
 
     return planned(plan)

@@ -15,17 +15,6 @@ from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, Matrix
 
-# § What a router is: text to numbers, numbers to expected scores and dollars, and one
-# § decision rule.
-# §
-# § A router learns from a `Matrix` of single workers' results and then sends each question to
-# § one
-# § worker. What it has learnt is plain arrays and nothing else, so that a file holds all of
-# § it. Not
-# § here: how any router learns (a file each), embedding text (embedders.py), asking workers
-# § (solvers.py), judging routers (baselines/judging/).
-
-
 Choices = NDArray[np.intp]
 """(questions,), the index of the chosen worker in the matrix's order."""
 
@@ -189,21 +178,15 @@ def for_every_question(usd: Floats, score: Floats) -> Floats:
     return np.broadcast_to(usd, score.shape).copy()
 
 
-# § Text to vectors without a network: TF-IDF, and a word embedder whose weights come with it.
-# §
-# § Another embedder is any object with `name`, `fit` and `embed` (router.py), put into
-# § `EMBEDDERS`.
-# § scikit-learn and wordllama are extras and imported only where they are used.
-
-
 TERMS = 1024
 """Most terms that TF-IDF keeps, the most frequent ones: a choice of ours, to keep fits short."""
 
 
-def unit_rows(rows: Floats) -> Floats:
-    """Return the rows scaled to length 1; a row of zeros stays as it is."""
+def unit_rows(rows: Floats) -> tuple[Floats, Floats]:
+    """Return rows of length 1, and the lengths they had (1 for a row of zeros)."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)
+    safe = np.where(lengths > 0, lengths, 1.0)
+    return rows / safe, safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +236,7 @@ class WordLlama:
         """Return (texts, 256), each text by itself, so that no batch changes it."""
         model = _wordllama()
         rows = [model.embed([text or " "])[0] for text in texts]
-        return unit_rows(np.nan_to_num(np.array(rows, dtype=np.float64).reshape(len(rows), -1)))
+        return unit_rows(np.nan_to_num(np.array(rows, dtype=np.float64).reshape(len(rows), -1)))[0]
 
 
 @cache
