@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
 from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import import_extra, seeded_random
+from baselines.common import import_extra, registered, seeded_random
 from baselines.single import at_least_one, calls_by
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Grade, Question
 from harness.system import System, SystemCard
@@ -172,7 +170,4 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
     return answer
 
 
-@solver
-def ab_mcts(calls: int = CALLS, batch: int = 1, seed: int = 0, pool: str | None = None) -> Solver:
-    """Search a tree of replies with `calls` worker calls and answer with the best of them."""
-    return as_solver(ab_mcts_system(calls, batch, seed), pool)
+ab_mcts = registered(ab_mcts_system)

@@ -10,12 +10,11 @@ from dataclasses import replace
 from decimal import Decimal
 
 import anyio
-from inspect_ai.solver import Solver, solver
 
+from baselines.common import registered
 from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.execute import Session, first_failure
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.prices import read_book
 from harness.records import Answer, Grade, Question
@@ -224,25 +223,19 @@ def escalation_system(order: str | None = None) -> System:
     return answer
 
 
-@solver
-def best_of_n_tests(worker: str | None = None, n: int = SAMPLES, pool: str | None = None) -> Solver:
-    """Sample n programs of one worker; answer with the one that passes the most public tests."""
-    return as_solver(best_of_n_tests_system(worker, n), pool)
+best_of_n_tests = registered(best_of_n_tests_system)
 
 
-@solver
-def retry(worker: str | None = None, tries: int = TRIES, pool: str | None = None) -> Solver:
+@registered
+def retry(worker: str | None = None, tries: int = TRIES) -> System:
     """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
-    return as_solver(retry_system(worker, tries), pool)
+    return retry_system(worker, tries)
 
 
-@solver
-def warming(worker: str | None = None, tries: int = TRIES, pool: str | None = None) -> Solver:
+@registered
+def warming(worker: str | None = None, tries: int = TRIES) -> System:
     """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
-    return as_solver(retry_system(worker, tries, WARMEST, WARMING.name), pool)
+    return retry_system(worker, tries, WARMEST, WARMING.name)
 
 
-@solver
-def escalation(order: str | None = None, pool: str | None = None) -> Solver:
-    """Ask workers, cheapest first or in `order` (names with commas), until public tests pass."""
-    return as_solver(escalation_system(order), pool)
+escalation = registered(escalation_system)

@@ -6,15 +6,23 @@ written from the papers. Three scorers: `agreement` (k samples, the share that a
 Which workers, in which order and from which confidence on is learnt on the train split.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations, product
 from typing import Any, Literal, cast
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
+from inspect_ai.solver import Solver
 
-from baselines.common import hash_words, learnt_from, refuse_too_few, refuse_unfit
+from baselines.common import (
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    registered,
+    registered_learner,
+)
 from baselines.mixture import as_names
 from baselines.routers.optimisers import ridge_logistic, sigmoid
 from baselines.single import known
@@ -22,7 +30,6 @@ from baselines.voting import approves, vote
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
 from harness.learning.matrix import Floats
 from harness.pool import Pool
@@ -418,57 +425,35 @@ def cascade_system(
     return answer
 
 
-def _taught(name: str, learned: str | None, sha256: str | None, samples: int) -> Artifact | None:
-    """Return what a cascade has learnt; UserError for samples other than it was learnt with."""
-    taught = read_artifact(learned, name, sha256) if learned else None
-    given = (taught.about.settings or {}).get("samples") if taught else samples
-    if given != samples:
-        raise UserError(f"{learned} was learnt with samples={given}: give the same.")
-    return taught
+def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:
+    def cascade(
+        workers: str | list[str] | None = None,
+        samples: int = usual.samples,
+        threshold: float = THRESHOLD,
+        learned: str | None = None,
+        sha256: str | None = None,
+    ) -> System:
+        """Ask worker after worker until the scorer trusts an answer.
+
+        What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`)
+        and one `threshold` do. UserError for samples other than it was learnt with.
+        """
+        taught = read_artifact(learned, card.name, sha256) if learned else None
+        given = (taught.about.settings or {}).get("samples") if taught else samples
+        if given != samples:
+            raise UserError(f"{learned} was learnt with samples={given}: give the same.")
+        scoring = Scoring(usual.scorer, samples)
+        return cascade_system(scoring, taught, as_names(workers), threshold)
+
+    return registered(cascade, card.solver.partition("/")[2])
 
 
-@solver
-def cascade(
-    workers: str | list[str] | None = None,
-    samples: int = AGREEMENT.samples,
-    threshold: float = THRESHOLD,
-    learned: str | None = None,
-    sha256: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask worker after worker until one's samples agree.
-
-    What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`) and
-    one `threshold` do.
-    """
-    scoring, taught = Scoring("agreement", samples), _taught("cascade", learned, sha256, samples)
-    return as_solver(cascade_system(scoring, taught, as_names(workers), threshold), pool)
+cascade, cascade_automix = _cascade(CASCADE, AGREEMENT), _cascade(AUTOMIX, VERIFIER)
+cascade_frugal = registered_learner(FRUGAL.name, partial(cascade_system, LOGISTIC))
 
 
-@solver
-def cascade_automix(
-    workers: str | list[str] | None = None,
-    samples: int = VERIFIER.samples,
-    threshold: float = THRESHOLD,
-    learned: str | None = None,
-    sha256: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask worker after worker until one verifies its own answer in `samples` checks."""
-    scoring, taught = Scoring("verifier", samples), _taught(AUTOMIX.name, learned, sha256, samples)
-    return as_solver(cascade_system(scoring, taught, as_names(workers), threshold), pool)
-
-
-@solver
-def cascade_frugal(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Ask worker after worker until a fitted scorer trusts an answer."""
-    return as_solver(cascade_system(LOGISTIC, read_artifact(learned, FRUGAL.name, sha256)), pool)
-
-
-@solver
-def try_cascade(scorer: str, samples: int, pool: str | None = None) -> Solver:
+@registered
+def try_cascade(scorer: str, samples: int) -> System:
     """Ask and score the worker whose place in the pool is the epoch."""
     scoring = Scoring(cast(Scorer, scorer), samples)
 
@@ -478,4 +463,4 @@ def try_cascade(scorer: str, samples: int, pool: str | None = None) -> Solver:
         noted = {"confidence": found.confidence, "features": list(found.features)}
         return session.answer(found.text, noted)
 
-    return as_solver(answer, pool)
+    return answer

@@ -4,29 +4,35 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
+from inspect_ai.solver import Solver, solver
 
 from harness.errors import UserError
+from harness.inspect_adapters import as_solver
 from harness.learning.fit import (
     Arrays,
     Artifact,
     ArtifactSource,
     TrainingBudget,
     TrialResult,
+    read_artifact,
     refuse_other_workers,
 )
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest
+from harness.system import System
 
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
@@ -40,6 +46,31 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
     False
     """
     return Random(f"{system}/{seed}/{question}/{epoch}")
+
+
+def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
+    """Return the solver that Inspect finds: a system's own arguments, and a `pool` by name.
+
+    Its name is that of the function, without `_system`, unless one is given.
+    """
+
+    @wraps(make)
+    def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
+        return as_solver(make(*args, **kwargs), pool)
+
+    own, marked = signature(make), cast(Any, made)
+    added = Parameter("pool", Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+    marked.__signature__ = own.replace(parameters=[*own.parameters.values(), added])
+    return solver(name or make.__name__.removesuffix("_system"))(made)
+
+
+def registered_learner(name: str, make: Callable[[Artifact], System]) -> Callable[..., Solver]:
+    """Return the solver of a system that needs what it has learnt, from the file `learned`."""
+
+    def learner(learned: str | None = None, sha256: str | None = None) -> System:
+        return make(read_artifact(learned, name, sha256))
+
+    return registered(learner, name.replace("-", "_"))
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from math import floor
 from random import Random
 
-from inspect_ai.solver import Solver, solver
-
 from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import seeded_random
+from baselines.common import registered, seeded_random
 from baselines.single import ONE_CALL, alone, known
 from baselines.voting import vote
 from harness.errors import UserError
 from harness.execute import Session
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question
 from harness.system import System, SystemCard, planned
@@ -91,16 +88,10 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
     return planned(plan)
 
 
-@solver
-def random_worker(seed: int = 0, pool: str | None = None) -> Solver:
-    """Let a random worker answer alone."""
-    return as_solver(random_worker_system(seed), pool)
+random_worker = registered(random_worker_system)
 
 
-@solver
-def random_workflow(seed: int = 0, max_steps: int = MAX_STEPS, pool: str | None = None) -> Solver:
-    """Run a random workflow of at most `max_steps` steps."""
-    return as_solver(random_workflow_system(seed, max_steps), pool)
+random_workflow = registered(random_workflow_system)
 
 
 MOST_SAMPLES = 1000
@@ -171,15 +162,14 @@ async def _choose_text(session: Session, texts: Sequence[str]) -> str:
     return different[best_of(await public_results(session, different))]
 
 
-@solver
+@registered
 def compute_matched(
     worker: str | None = None,
     k: float | None = None,
     matched_with: str = "",
     seed: int = 0,
-    pool: str | None = None,
-) -> Solver:
+) -> System:
     """Ask one worker k times on average; `matched_with` travels in the log as provenance."""
     if worker is None or k is None:
         raise UserError("k is known once the system that is matched has sat the exam")
-    return as_solver(compute_matched_system(worker, k, seed), pool)
+    return compute_matched_system(worker, k, seed)

@@ -7,12 +7,10 @@ the next user message.
 
 from collections.abc import Sequence
 
-from inspect_ai.solver import Solver, solver
-
+from baselines.common import registered
 from baselines.single import at_least_one, known
 from baselines.voting import vote
 from harness.execute import Session
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
 from harness.system import System, SystemCard, exactly
@@ -81,9 +79,4 @@ def _turn(worker: str, latest: Sequence[Reply], agent: int, number: int) -> Step
     return Step(worker, show_others(others), reads=own)
 
 
-@solver
-def debate(
-    worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS, pool: str | None = None
-) -> Solver:
-    """Let copies of one worker debate and vote."""
-    return as_solver(debate_system(worker, agents, rounds), pool)
+debate = registered(debate_system)

@@ -8,12 +8,11 @@ import re
 from collections.abc import Sequence
 
 from inspect_ai.model import ChatMessageUser
-from inspect_ai.solver import Solver, solver
 
+from baselines.common import registered
 from baselines.single import ONE_CALL
 from harness.errors import UserError
 from harness.execute import Session
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 from harness.system import System, SystemCard
@@ -90,7 +89,4 @@ def llm_router_system(*, cards: bool = True) -> System:
     return answer
 
 
-@solver
-def router_llm(cards: bool = True, pool: str | None = None) -> Solver:
-    """Let the conductor name who answers; `cards` shows what each worker is good at."""
-    return as_solver(llm_router_system(cards=cards), pool)
+router_llm = registered(llm_router_system, "router_llm")

@@ -12,11 +12,16 @@ from random import Random
 from typing import Literal
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
-from baselines.common import hash_words, learnt_from, refuse_too_few, refuse_unfit, seeded_random
+from baselines.common import (
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    registered,
+    seeded_random,
+)
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
 from harness.learning.matrix import Floats
 from harness.pool import Pool
@@ -246,15 +251,10 @@ ROUTER_MAS = replace(
 )
 
 
-@solver
-def mas_sample(seed: int = 0, pool: str | None = None) -> Solver:
-    """Run a design drawn at random."""
-    return as_solver(mas_sample_system(seed), pool)
+mas_sample = registered(mas_sample_system)
 
 
-@solver
-def router_mas(
-    seed: int = 0, learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Run the design of which the most is expected after training."""
-    return as_solver(mas_router_system(read_artifact(learned, NAME, sha256), seed), pool)
+@registered
+def router_mas(seed: int = 0, learned: str | None = None, sha256: str | None = None) -> System:
+    """Return `mas_router_system` of the file `learned`."""
+    return mas_router_system(read_artifact(learned, NAME, sha256), seed)

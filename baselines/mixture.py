@@ -4,12 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from inspect_ai.solver import Solver, solver
-
-from baselines.common import seeded_random
+from baselines.common import registered, seeded_random
 from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, exactly, planned
@@ -136,27 +133,23 @@ def moa_paper_system(seed: int = 0) -> System:
     return planned(plan)
 
 
-@solver
+@registered
 def moa_3(
     layers: int = LAYERS,
     proposers: str | list[str] | None = None,
     aggregator: str | None = None,
-    pool: str | None = None,
-) -> Solver:
+) -> System:
     """Mixture-of-Agents; `proposers` is one worker or several (`-S proposers=a,b`), else all."""
-    return as_solver(moa_system(layers, as_names(proposers), aggregator), pool)
+    return moa_system(layers, as_names(proposers), aggregator)
 
 
-@solver
-def moa_lite(aggregator: str | None = None, pool: str | None = None) -> Solver:
+@registered
+def moa_lite(aggregator: str | None = None) -> System:
     """Mixture-of-Agents with one layer of proposers: all workers, then the aggregator."""
-    return as_solver(moa_system(2, (), aggregator), pool)
+    return moa_system(2, (), aggregator)
 
 
-@solver
-def moa_paper(seed: int = 0, pool: str | None = None) -> Solver:
-    """All workers, then an aggregator drawn at random, as the Conductor paper ran it."""
-    return as_solver(moa_paper_system(seed), pool)
+moa_paper = registered(moa_paper_system)
 
 
 SAMPLES = 6
@@ -193,7 +186,4 @@ def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
     return planned(plan)
 
 
-@solver
-def self_moa(worker: str | None = None, k: int = SAMPLES, pool: str | None = None) -> Solver:
-    """Let one worker propose k times and aggregate what it proposed."""
-    return as_solver(self_moa_system(worker, k), pool)
+self_moa = registered(self_moa_system)

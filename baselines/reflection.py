@@ -5,10 +5,8 @@ the conversation; `long-context` asks once and lets it write five times as much.
 worker whether it was right: feedback from tests is by_tests.py.
 """
 
-from inspect_ai.solver import Solver, solver
-
+from baselines.common import registered
 from baselines.single import ONE_CALL, at_least_one, calls_by, known
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, planned
@@ -81,13 +79,7 @@ def long_context_system(worker: str | None = None, times: int = TIMES) -> System
     return planned(plan)
 
 
-@solver
-def self_reflection(worker: str | None = None, k: int = TIMES, pool: str | None = None) -> Solver:
-    """Let one worker answer and review its answer, k prompts in all."""
-    return as_solver(self_reflection_system(worker, k), pool)
+self_reflection = registered(self_reflection_system)
 
 
-@solver
-def long_context(worker: str | None = None, times: int = TIMES, pool: str | None = None) -> Solver:
-    """Let one worker answer once with `times` its token limit."""
-    return as_solver(long_context_system(worker, times), pool)
+long_context = registered(long_context_system)

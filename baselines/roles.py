@@ -6,10 +6,8 @@ workers, same number of calls for every question.
 
 from collections.abc import Sequence
 
-from inspect_ai.solver import Solver, solver
-
+from baselines.common import registered
 from baselines.single import known
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, exactly, planned
@@ -81,12 +79,4 @@ def roles_system(
     return planned(plan)
 
 
-@solver
-def planner_executor_verifier(
-    planner: str | None = None,
-    executor: str | None = None,
-    verifier: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Plan, execute, verify; each role is a worker's name, or left to the pool."""
-    return as_solver(roles_system(planner, executor, verifier), pool)
+planner_executor_verifier = registered(roles_system, "planner_executor_verifier")

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers.router import (
+from baselines.routers import (
     Choices,
     Embedder,
     Estimates,

@@ -13,14 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
-from baselines.common import hash_words, learnt_from, refuse_too_few, refuse_unfit
+from baselines.common import (
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    registered,
+    registered_learner,
+)
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
@@ -164,15 +169,7 @@ SMOOTHIE_GLOBAL = replace(
 )
 
 
-@solver
-def smoothie_global(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Ask every worker; answer with the one that agreed most on the train split and here."""
-    return as_solver(smoothie_system(read_artifact(learned, GLOBAL, sha256)), pool)
+smoothie_global = registered_learner(GLOBAL, smoothie_system)
 
 
-@solver
-def smoothie_local(pool: str | None = None) -> Solver:
-    """Ask every worker; answer with the reply nearest to all others."""
-    return as_solver(smoothie_system(), pool)
+smoothie_local = registered(lambda: smoothie_system(), "smoothie_local")

@@ -14,16 +14,21 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
-from baselines.common import add_prefix, one_thread, refuse_unfit, strip_prefix
+from baselines.common import (
+    add_prefix,
+    one_thread,
+    refuse_unfit,
+    registered,
+    registered_learner,
+    strip_prefix,
+)
 from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
+from baselines.routers import TfIdf
 from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
-from baselines.routers.router import TfIdf
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.learning.fit import (
     Arrays,
     Artifact,
@@ -31,7 +36,6 @@ from harness.learning.fit import (
     Round,
     TrainingBudget,
     TrialResult,
-    read_artifact,
 )
 from harness.learning.matrix import Floats
 from harness.pool import Pool
@@ -361,19 +365,14 @@ def template_system(learned: Artifact) -> System:
     return planned(plan)
 
 
-@solver
-def template_router(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Run the workflow that suits a question's kind, as learnt by `podium run`."""
-    return as_solver(template_system(read_artifact(learned, NAME, sha256)), pool)
+template_router = registered_learner(NAME, template_system)
 
 
-@solver
-def try_templates(tries: Mapping[str, Sequence[int]], pool: str | None = None) -> Solver:
+@registered
+def try_templates(tries: Mapping[str, Sequence[int]]) -> System:
     """Try templates on train questions: question id -> one index per epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         return enumerate_templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]
 
-    return as_solver(planned(plan), pool)
+    return planned(plan)

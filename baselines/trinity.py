@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
 from baselines.common import (
     hash_words,
@@ -22,13 +21,14 @@ from baselines.common import (
     learnt_from,
     refuse_too_few,
     refuse_unfit,
+    registered,
+    registered_learner,
     seeded_random,
 )
 from baselines.voting import approves
 from harness.errors import UserError
 from harness.execute import Session
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
@@ -147,10 +147,7 @@ RANDOM_TRINITY = SystemCard(
 )
 
 
-@solver
-def random_trinity(seed: int = 0, turns: int = TURNS, pool: str | None = None) -> Solver:
-    """Take at most `turns` turns, worker and role of each drawn at random."""
-    return as_solver(random_trinity_system(seed, turns), pool)
+random_trinity = registered(random_trinity_system)
 
 
 HASH, HF = "hash", "hf:"
@@ -423,22 +420,13 @@ def trinity_system(learned: Artifact) -> System:
     return turns_system(coordinator_of, int(settings.get("turns", TURNS)))
 
 
-@solver
-def trinity(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Take up to five turns, led by a head that was evolved on the train split."""
-    return as_solver(trinity_system(read_artifact(learned, NAME, sha256)), pool)
+trinity = registered_learner(NAME, trinity_system)
 
 
-@solver
+@registered
 def try_trinity(
-    seed: int,
-    fitness: list[list[float]],
-    features: str = HASH,
-    turns: int = TURNS,
-    pool: str | None = None,
-) -> Solver:
+    seed: int, fitness: list[list[float]], features: str = HASH, turns: int = TURNS
+) -> System:
     """Try one candidate head per epoch: of the generation that this fitness leads to."""
     encode, made = load_encoder(features), dict[int, Floats]()
 
@@ -448,4 +436,4 @@ def try_trinity(
             made[workers] = evolve(head_size(workers, encode.dims), seed, fitness)[0]
         return head_coordinator(made[workers][pool.epoch - 1], workers, encode)
 
-    return as_solver(turns_system(coordinator_of, turns), pool)
+    return turns_system(coordinator_of, turns)

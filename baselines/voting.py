@@ -4,12 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from inspect_ai.solver import Solver, solver
-
+from baselines.common import registered
 from baselines.single import at_least_one, calls_by, known
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Kind, Question
 from harness.system import System, SystemCard
@@ -77,15 +75,7 @@ def self_consistency_system(
     return answer
 
 
-@solver
-def self_consistency(
-    worker: str | None = None,
-    k: int = SAMPLES,
-    temperature: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask one worker k times at once and give the answer of the majority."""
-    return as_solver(self_consistency_system(worker, k, temperature), pool)
+self_consistency = registered(self_consistency_system)
 
 
 CANDIDATES = f"""\
@@ -170,12 +160,4 @@ def best_of_n_system(
     return answer
 
 
-@solver
-def best_of_n(
-    worker: str | None = None,
-    n: int = SAMPLES,
-    judge: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Let one worker answer n times and a judge pick one; `judge` is a worker's name."""
-    return as_solver(best_of_n_system(worker, n, judge), pool)
+best_of_n = registered(best_of_n_system)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import topics
 
+from baselines.routers import Examples, Router, choose_workers
 from baselines.routers.contrastive import (
     ContrastiveLosses,
     ContrastiveRouter,
@@ -23,7 +24,6 @@ from baselines.routers.models import (
     near_weights,
 )
 from baselines.routers.optimisers import hold_out
-from baselines.routers.router import Examples, Router, choose_workers
 from baselines.routers.systems import (
     ROUTERS,
     TrainedRouter,

@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from inspect_ai.solver import Solver, solver
+from inspect_ai.solver import Solver
 
+from baselines.common import registered
 from baselines.frameworks import with_frameworks
 from baselines.frameworks.with_frameworks import INSTRUCTIONS, Cast
 from baselines.roles import PLANNER_EXECUTOR_VERIFIER, cast
 from baselines.single import known
 from harness.bridge import PREFIX, Script, bridge_framework, bridge_script
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.run.systems import missing_extra
 from harness.system import System, SystemCard
@@ -145,22 +145,16 @@ def crewai_system(named: Named) -> System:
 
 
 def _pipeline(card: SystemCard) -> Callable[..., Solver]:
-    """Return the solver that Inspect finds under a framework's name."""
-
-    @solver(card.solver.partition("/")[2])
     def pipeline(
-        planner: str | None = None,
-        executor: str | None = None,
-        verifier: str | None = None,
-        pool: str | None = None,
-    ) -> Solver:
+        planner: str | None = None, executor: str | None = None, verifier: str | None = None
+    ) -> System:
         """Plan, execute, verify; each role is a worker's name, or left to the pool."""
         named = (planner, executor, verifier)
-        in_process = card.name in FRAMEWORKS
-        system = framework_system(card.name, named) if in_process else crewai_system(named)
-        return as_solver(system, pool)
+        if card.name == CREWAI.name:
+            return crewai_system(named)
+        return framework_system(card.name, named)
 
-    return pipeline
+    return registered(pipeline, card.solver.partition("/")[2])
 
 
 langgraph, langchain, openai_agents, autogen, ag2, agent_framework = map(_pipeline, _IN_PROCESS)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.routers import Estimates, Examples, for_every_question, unit_rows
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
@@ -22,7 +23,6 @@ from baselines.routers.optimisers import (
     minimise,
     sigmoid,
 )
-from baselines.routers.router import Estimates, Examples, for_every_question, unit_rows
 from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known

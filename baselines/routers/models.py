@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 
+from baselines.routers import Estimates, Examples, Votes, for_every_question
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
@@ -17,7 +18,6 @@ from baselines.routers.optimisers import (
     minimise,
     sigmoid,
 )
-from baselines.routers.router import Estimates, Examples, Votes, for_every_question
 from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known

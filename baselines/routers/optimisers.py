@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines.common import import_extra, one_thread
-from baselines.routers.router import Examples
+from baselines.routers import Examples
 from harness.learning.matrix import Floats
 
 Params = Mapping[str, Floats]

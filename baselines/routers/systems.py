@@ -6,18 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
+from inspect_ai.solver import Solver
 
-from baselines.common import add_prefix, refuse_unfit, strip_prefix
-from baselines.routers.contrastive import ContrastiveRouter
-from baselines.routers.models import (
-    ClusterRouter,
-    FactorsRouter,
-    KnnRouter,
-    LogisticRouter,
-    MlpRouter,
-)
-from baselines.routers.router import (
+from baselines.common import add_prefix, refuse_unfit, registered, strip_prefix
+from baselines.routers import (
     Embedder,
     Estimates,
     Router,
@@ -26,9 +18,16 @@ from baselines.routers.router import (
     load_embedder,
     training_examples,
 )
+from baselines.routers.contrastive import ContrastiveRouter
+from baselines.routers.models import (
+    ClusterRouter,
+    FactorsRouter,
+    KnnRouter,
+    LogisticRouter,
+    MlpRouter,
+)
 from baselines.single import ONE_CALL, alone
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.learning.fit import Artifact, ArtifactSource, read_artifact
 from harness.learning.matrix import Floats, Matrix
 from harness.pool import Pool
@@ -247,19 +246,13 @@ def router_system(learned: Artifact, willingness: float | None = None) -> System
 
 
 def _router(name: str) -> Callable[..., Solver]:
-    """Return the solver that Inspect finds under a router's name."""
-
-    @solver(name.replace("-", "_"))
     def router(
-        learned: str | None = None,
-        sha256: str | None = None,
-        willingness: float | None = None,
-        pool: str | None = None,
-    ) -> Solver:
+        learned: str | None = None, sha256: str | None = None, willingness: float | None = None
+    ) -> System:
         """Ask the worker that the router in the file `learned` chooses."""
-        return as_solver(router_system(read_artifact(learned, name, sha256), willingness), pool)
+        return router_system(read_artifact(learned, name, sha256), willingness)
 
-    return router
+    return registered(router, name.replace("-", "_"))
 
 
 router_knn, router_cluster, router_logistic, router_mlp, router_mf, router_contrastive = map(
