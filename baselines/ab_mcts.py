@@ -9,10 +9,10 @@ AB-MCTS-M, the variant with a mixed model, is left out: it needs pymc, and minut
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from harness.pool import Pool
 from harness.records import Answer, Grade, Question
 from harness.system import System, SystemCard
 from harness.workflow import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 CALLS = 10
 """Worker calls per question."""
@@ -137,7 +134,7 @@ def agreement(answers: Sequence[str | None], at: int) -> Grade:
 
 
 @contextmanager
-def _global_draws(random: np.random.RandomState) -> "Generator[None]":
+def _global_draws(random: np.random.RandomState) -> Generator[None]:
     """Let numpy's global state be this one's for a moment; nothing may be awaited meanwhile."""
     kept: Any = np.random.get_state()
     np.random.set_state(random.get_state())

@@ -22,14 +22,10 @@ from harness.system import System, SystemCard
 from harness.workflow import Sampling, Step
 
 SAMPLES = 5
-TRIES = 5
-"""The authors' limit."""
-WARMEST = 0.5
-"""The authors' last temperature; their first is 0."""
+TRIES, WARMEST = 5, 0.5
+"""The authors' limit, and their last temperature; their first is 0."""
 
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
-NO_TESTS = "{} needs an exam whose questions show tests, and a sandbox to run them in."
-
 _PUBLIC = (
     "tries are checked on the tests that the question shows, as the paper says (simple.py in its "
     "repository checks on the hidden ones)"
@@ -144,7 +140,8 @@ def best_of(grades: Sequence[Grade]) -> int:
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
     if pool.trial is None:
-        raise UserError(NO_TESTS.format(name))
+        needs = "an exam whose questions show tests, and a sandbox to run them in"
+        raise UserError(f"{name} needs {needs}.")
 
 
 def temperatures(tries: int, warmest: float) -> tuple[float, ...]:

@@ -223,8 +223,18 @@ class CascadeExplorer:
     def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
-        weights = self._weights(rows, len(given.workers))
-        tries = self._tables(rows)
+        values = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
+        sure = np.array(
+            [[one.noted["confidence"] for one in row] for row in rows], dtype=np.float64
+        )
+        priced = all(one.usd is not None for row in rows for one in row)
+        costs = [[one.usd if priced else one.calls for one in row] for row in rows]
+        weights = np.zeros((0, FEATURES))
+        if self.scoring.scorer == "logistic":
+            seen = np.array([[one.noted["features"] for one in row] for row in rows], np.float64)
+            weights, sure = _weights(seen, values), _out_of_fold(seen, values)
+        share = self.scoring.last_calls / self.scoring.calls
+        tries = CascadeTries(values, sure, np.array(costs, dtype=np.float64), share)
         chosen = best_chain(enumerate_chains(tries, self.scoring.confidences))
         settings = {
             "scorer": self.scoring.scorer,
@@ -239,44 +249,27 @@ class CascadeExplorer:
         }
         return Artifact(learnt_from(self.name, given, done, settings), arrays)
 
-    def _weights(self, rows: Sequence[Sequence[TrialResult]], workers: int) -> Floats:
-        """Return (workers, FEATURES) logistic weights; no rows for the other scorers."""
-        if self.scoring.scorer != "logistic":
-            return np.zeros((0, FEATURES))
-        seen = np.array([[one.noted["features"] for one in row] for row in rows], dtype=np.float64)
-        seen = seen.reshape(len(rows), workers, FEATURES)
-        right = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
-        right, ridge = right.reshape(len(rows), workers), np.ones(FEATURES)
-        return np.array([ridge_logistic(seen[:, at], right[:, at], ridge) for at in range(workers)])
 
-    def _out_of_fold(self, rows: Sequence[Sequence[TrialResult]]) -> list[list[float]]:
-        """Return (questions, workers) confidences by scorers that have not seen the question.
+def _weights(seen: Floats, right: Floats) -> Floats:
+    """Return (workers, FEATURES) logistic weights for (questions, workers, FEATURES)."""
+    ridge = np.ones(FEATURES)
+    workers = range(right.shape[1])
+    return np.array([ridge_logistic(seen[:, at], right[:, at], ridge) for at in workers])
 
-        On what it was fitted to, a scorer with more features than questions is nearly always sure
-        and right, and every threshold looks good.
-        """
-        sure = [[0.0] * len(row) for row in rows]
-        for fold in range(min(FOLDS, len(rows))):
-            taught = [row for at, row in enumerate(rows) if at % FOLDS != fold]
-            weights = self._weights(taught, len(rows[0]))
-            for at in range(fold, len(rows), FOLDS):
-                for worker, one in enumerate(rows[at]):
-                    seen = np.array(one.noted["features"], dtype=np.float64)
-                    sure[at][worker] = float(sigmoid(seen @ weights[worker]))
-        return sure
 
-    def _tables(self, rows: Sequence[Sequence[TrialResult]]) -> CascadeTries:
-        priced = all(one.usd is not None for row in rows for one in row)
-        sure = [[float(one.noted["confidence"]) for one in row] for row in rows]
-        if self.scoring.scorer == "logistic":
-            sure = self._out_of_fold(rows)
-        costs = [[one.usd if priced else one.calls for one in row] for row in rows]
-        return CascadeTries(
-            values=np.array([[one.value for one in row] for row in rows], dtype=np.float64),
-            confidences=np.array(sure, dtype=np.float64),
-            costs=np.array(costs, dtype=np.float64),
-            last_share=self.scoring.last_calls / self.scoring.calls,
-        )
+def _out_of_fold(seen: Floats, right: Floats) -> Floats:
+    """Return (questions, workers) confidences by scorers that have not seen the question.
+
+    On what it was fitted to, a scorer with more features than questions is nearly always sure and
+    right, and every threshold looks good.
+    """
+    sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
+    for fold in range(min(FOLDS, len(right))):
+        weights = _weights(seen[folds != fold], right[folds != fold])
+        for at, worker in np.ndindex(right.shape):
+            if folds[at] == fold:
+                sure[at, worker] = float(sigmoid(seen[at, worker] @ weights[worker]))
+    return sure
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:

@@ -169,8 +169,7 @@ class _Trials:
     question: Question
     pool_factory: PoolFactory
     grade: GradeText
-    pools: dict[int, Pool] = field(default_factory=dict[int, Pool])
-    memories: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    pools: dict[int, tuple[Pool, Memory]] = field(default_factory=dict[int, tuple[Pool, Memory]])
     grades: dict[str, float] = field(default_factory=dict[str, float])
 
     async def challenge(
@@ -191,8 +190,8 @@ class _Trials:
 
     async def _draw(self, plan: Workflow, seed: int) -> float:
         if seed not in self.pools:
-            self.pools[seed], self.memories[seed] = self.pool_factory(seed), {}
-        base, memory = self.pools[seed], self.memories[seed]
+            self.pools[seed] = self.pool_factory(seed), {}
+        base, memory = self.pools[seed]
         pool = _RememberingPool(
             models=base.models, spec=base.spec, epoch=base.epoch, spend=base.spend, memory=memory
         )

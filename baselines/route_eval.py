@@ -50,11 +50,6 @@ class Split:
     folds: tuple[Fold, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def judged(self) -> int:
-        """Questions that are judged."""
-        return sum(len(fold.test) for fold in self.folds)
-
 
 def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) -> Split:
     """Return the split that `how` names: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`.
@@ -167,33 +162,24 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
     folds: list[Fold] = []
     dropped = 0
     for fold in split.folds:
-        shared = _shared(matrix.questions, keys, fold)
+        judged: list[int] = fold.test.tolist()
+        taught: list[int] = fold.train.tolist()
+        asked = {keys[at] for at in judged} | {matrix.questions[at].id for at in judged}
+        shared = [at for at in taught if keys[at] in asked or matrix.questions[at].id in asked]
         if shared and not drop_shared:
-            raise UserError(_shared_refusal(matrix, keys, fold, shared))
+            first = shared[0]
+            same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
+            raise UserError(
+                f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, "
+                f"first {matrix.questions[first].id}, which is {', '.join(same)}: leave them out "
+                "of what teaches with --drop-shared."
+            )
         dropped += len(shared)
         folds.append(Fold(np.setdiff1d(fold.train, shared), fold.test) if shared else fold)
     if not dropped:
         return split
     note = f"{pluralise(dropped, 'question')} taught nobody: judged too, under this or another id."
     return replace(split, folds=tuple(folds), notes=(*split.notes, note))
-
-
-def _shared(questions: Sequence[MatrixQuestion], keys: Sequence[str], fold: Fold) -> list[int]:
-    judged: list[int] = fold.test.tolist()
-    taught: list[int] = fold.train.tolist()
-    asked = {keys[at] for at in judged} | {questions[at].id for at in judged}
-    return [at for at in taught if keys[at] in asked or questions[at].id in asked]
-
-
-def _shared_refusal(matrix: Matrix, keys: Sequence[str], fold: Fold, shared: Sequence[int]) -> str:
-    first = shared[0]
-    judged: list[int] = fold.test.tolist()
-    same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
-    return (
-        f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, first "
-        f"{matrix.questions[first].id}, which is {', '.join(same)}: leave them out of what teaches "
-        "with --drop-shared."
-    )
 
 
 def _share(text: str, how: str) -> float:
@@ -342,7 +328,9 @@ def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> Rout
         questions=tuple(asked.id for asked in exam.questions),
         rows=tuple(_rows(exam, at, names)),
         frontiers={
-            name: _frontier(exam, name, [*ladder, None], chosen) for name in names if ladder
+            name: _frontier(exam, {step: chosen[name, step] for step in (*ladder, None)})
+            for name in names
+            if ladder
         },
         refits=len(names) * len(split.folds),
         notes=_notes(matrix, exam, at),
@@ -404,16 +392,11 @@ def _rows(
         yield row(f"single:{name}", "single", np.full(len(exam.questions), worker))
 
 
-def _frontier(
-    exam: Matrix,
-    name: str,
-    ladder: Sequence[float | None],
-    chosen: Mapping[tuple[str, float | None], Choices],
-) -> tuple[SweepPoint, ...]:
+def _frontier(exam: Matrix, sweep: Mapping[float | None, Choices]) -> tuple[SweepPoint, ...]:
     """Return the points of a router, by rising willingness; equal neighbours are one point."""
     points: list[SweepPoint] = []
-    for willingness in ladder:
-        figures = chosen_figures(exam, chosen[name, willingness])
+    for willingness, chosen in sweep.items():
+        figures = chosen_figures(exam, chosen)
         point = SweepPoint(willingness, float(figures.scores.mean()), float(figures.usd.mean()))
         if points and (points[-1].score, points[-1].usd) == (point.score, point.usd):
             points.pop()

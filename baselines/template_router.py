@@ -42,7 +42,7 @@ from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest
 from harness.system import System, SystemCard, planned
-from harness.workflow import Step, Workflow
+from harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
 
@@ -92,8 +92,8 @@ class Templates:
 def enumerate_templates(workers: tuple[str, ...]) -> Templates:
     """Return every template of some workers, shortest first."""
     plans = enumerate_plans(workers)
-    shapes = [_shape(plan) for plan in plans]
-    names = [[f"shape {shape}", *_roles(plan)] for plan, shape in zip(plans, shapes, strict=True)]
+    shapes, played = zip(*map(_shape_and_roles, plans), strict=True)
+    names = [[f"shape {shape}", *roles] for shape, roles in zip(shapes, played, strict=True)]
     known = {name: at for at, name in enumerate(sorted({one for all_ in names for one in all_}))}
     roles = np.zeros((len(plans), len(known)))
     for at, all_ in enumerate(names):
@@ -103,33 +103,18 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
     return Templates(plans, calls, np.array(shapes, dtype=np.int64), roles)
 
 
-def _shape(plan: Workflow) -> int:
+def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
+    """Return a plan's shape and who does what; who computes has the same role in every shape."""
     steps = list(plan.steps)
-    first = steps[0]
     if len(steps) == 1:
-        return 0
-    if len(steps) == 2:
-        return 1 if first.subtask == GATHER else 2
-    return 3 if steps[-1].subtask == FINISH else 4
-
-
-def _roles(plan: Workflow) -> list[str]:
-    """Return who does what; the one who computes is the same role in every shape."""
-    steps = list(plan.steps)
+        return 0, [f"alone {steps[0].worker}"]
     if len(steps) > 3:
-        return [f"aggregates {steps[-1].worker}"]
-    names = [_first(steps[0], len(steps))]
-    if len(steps) > 1:
-        names.append(f"solves {steps[1].worker}")
-    if len(steps) > 2:
-        names.append(f"finishes {steps[2].worker}")
-    return names
-
-
-def _first(step: Step, steps: int) -> str:
-    if steps == 1:
-        return f"alone {step.worker}"
-    return f"{'gathers' if step.subtask == GATHER else 'drafts'} {step.worker}"
+        return 4, [f"aggregates {steps[-1].worker}"]
+    gathers = steps[0].subtask == GATHER
+    roles = [f"{'gathers' if gathers else 'drafts'} {steps[0].worker}", f"solves {steps[1].worker}"]
+    if len(steps) == 2:
+        return 1 if gathers else 2, roles
+    return 3, [*roles, f"finishes {steps[2].worker}"]
 
 
 def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> ExpectedScores:

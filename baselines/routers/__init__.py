@@ -1,4 +1,8 @@
-"""What a router is: text to vectors, vectors to scores and dollars, one decision rule."""
+"""What a router is: text to vectors, vectors to scores and dollars, one decision rule.
+
+A router learns from a `Matrix` of single workers' results and then sends each question to one
+worker. What it has learnt is plain arrays and nothing else, so that a file holds all of it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,7 +121,11 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 
     UserError when money is to count and a price is unknown, or when no worker has a score.
     """
-    finite = _finite(willingness)
+    if willingness is not None and not willingness > 0:
+        raise UserError(
+            f"A willingness is dollars per right answer, more than 0, not {willingness}."
+        )
+    finite = None if willingness == float("inf") else willingness
     votes = estimates.votes
     if votes is None:
         return best_workers(utility(estimates.score, estimates.usd, finite), estimates.usd)
@@ -160,17 +168,6 @@ def rank_scores(preference: Floats, usd: Floats) -> Floats:
         found[rows[unranked], first] = 1.0 / (rank + 1)
         left[rows[unranked], first] = np.nan
     return found
-
-
-def _finite(willingness: float | None) -> float | None:
-    """Return the willingness, None for infinity; UserError for what is no price."""
-    if willingness is None or willingness == float("inf"):
-        return None
-    if not willingness > 0:
-        raise UserError(
-            f"A willingness is dollars per right answer, more than 0, not {willingness}."
-        )
-    return willingness
 
 
 def for_every_question(usd: Floats, score: Floats) -> Floats:
