@@ -26,8 +26,7 @@ from harness.records import Answer, Grade, Question
 from harness.system import System, SystemCard
 from harness.workflow import Step
 
-CALLS = 10
-"""Worker calls per question."""
+CALLS = 10  # worker calls per question
 
 REFINE = (
     "The answer above is not known to be right. What is known about it:\n{feedback}\n"
@@ -73,8 +72,7 @@ class _Search:
     random: np.random.RandomState
     algorithm: Any
     tree: Any
-    grades: list[Grade] = field(default_factory=list[Grade])
-    """By step; what the tree was told."""
+    grades: list[Grade] = field(default_factory=list[Grade])  # by step; what the tree was told
 
     async def grow(self, batch: int) -> None:
         """Ask so many decisions of the library, carry them out side by side, and tell the scores.

@@ -22,8 +22,7 @@ from harness.system import System, SystemCard
 from harness.workflow import Sampling, Step
 
 SAMPLES = 5
-TRIES, WARMEST = 5, 0.5
-"""The authors' limit, and their last temperature; their first is 0."""
+TRIES, WARMEST = 5, 0.5  # the authors' limit, and their last temperature; their first is 0
 
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
 _PUBLIC = (

@@ -46,11 +46,9 @@ VERIFY = (
 )
 """Our own wording of AutoMix's self-verification (arXiv 2310.12963), without examples."""
 
-WORDS = 32
-"""Hashed features of the question, and again of the reply."""
+WORDS = 32  # hashed features of the question, and again of the reply
 FEATURES = 2 * WORDS + 3
-DECIMALS = 4
-"""Of features in a log."""
+DECIMALS = 4  # of features in a log
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,7 @@ class Scoring:
     """How answers are scored."""
 
     scorer: Scorer = "agreement"
-    samples: int = 3
-    """Samples that are to agree, or checks of the verifier; `logistic` makes none."""
+    samples: int = 3  # samples that are to agree, or checks of the verifier; `logistic` makes none
 
     def __post_init__(self) -> None:
         """Refuse what is no scorer."""
@@ -93,10 +90,8 @@ class ScoredAnswer:
     """What a worker answers, and how sure the scorer is."""
 
     text: str
-    confidence: float
-    """Between 0 and 1; 0 for a reply without an answer."""
-    features: tuple[float, ...] = ()
-    """What `logistic` is fitted to."""
+    confidence: float  # between 0 and 1; 0 for a reply without an answer
+    features: tuple[float, ...] = ()  # what `logistic` is fitted to
 
 
 async def score_answer(
@@ -141,10 +136,8 @@ def answer_features(question: Question, reply: str) -> Floats:
 
 
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
-STAGES = 3
-"""FrugalGPT's longest list."""
-FOLDS = 5
-"""Of the questions on which a fitted scorer's thresholds are chosen."""
+STAGES = 3  # FrugalGPT's longest list
+FOLDS = 5  # of the questions on which a fitted scorer's thresholds are chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +146,8 @@ class CascadeTries:
 
     values: Floats
     confidences: Floats
-    costs: Floats
-    """Of a stage that is scored: dollars, or calls where a price is unknown."""
-    last_share: float
-    """Share of that cost which a last stage has."""
+    costs: Floats  # of a stage that is scored: dollars, or calls where a price is unknown
+    last_share: float  # share of that cost which a last stage has
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +361,7 @@ class Stages:
     """Who is asked in turn, and from which confidence on an answer stands."""
 
     workers: tuple[str, ...]
-    thresholds: tuple[float, ...]
-    """One less than workers: the last answer stands."""
+    thresholds: tuple[float, ...]  # one less than workers: the last answer stands
     weights: Mapping[str, Floats]
     """Of the logistic scorer, by worker; empty when it has learnt nothing."""
 

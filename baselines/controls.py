@@ -94,8 +94,7 @@ random_worker = registered(random_worker_system)
 random_workflow = registered(random_workflow_system)
 
 
-MOST_SAMPLES = 1000
-"""No conductor costs as much; a k beyond it is a mistake."""
+MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
 
 
 def _matched(unit: str, what: str) -> SystemCard:

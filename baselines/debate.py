@@ -23,8 +23,7 @@ AGAIN = (
 )
 """Our own words, from the paper's description: the authors' repository has no licence."""
 
-AGENTS, ROUNDS = 3, 2
-"""The authors' setting in most of their tables."""
+AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
 
 DEBATE = SystemCard(
     name="debate",

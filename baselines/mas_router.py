@@ -31,10 +31,8 @@ from harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = ("io", "cot", "chain", "full", "debate", "reflection")
-MOST = 6
-"""The paper's limit on who takes part."""
-MOST_CALLS = 2 * MOST + 1
-"""Of the largest design: a debate of all, two rounds and a decision."""
+MOST = 6  # the paper's limit on who takes part
+MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
 ALONE = ("io", "cot")
 
 COT = "Think step by step, one line per step, before you give the final answer."
@@ -128,12 +126,9 @@ def describe_design(design: Design, workers: int) -> Floats:
 
 
 NAME, WEIGHTS = "router-mas", "weights"
-WORDS = 4
-"""Hashed features of the question; each meets each feature of a design."""
-RIDGE = 3.0
-"""Of the regression: many more features than a small budget has tries."""
-DRAWN_DESIGNS = 200
-"""Designs that are drawn for a question, of which the best is run."""
+WORDS = 4  # hashed features of the question; each meets each feature of a design
+RIDGE = 3.0  # of the regression: many more features than a small budget has tries
+DRAWN_DESIGNS = 200  # designs that are drawn for a question, of which the best is run
 SOURCE = "MasRouter, arXiv 2502.11133"
 
 

@@ -28,8 +28,7 @@ togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 WARM = Sampling(temperature=0.7)
 """The authors' temperature, for proposers and aggregator: same file."""
 
-LAYERS = 3
-"""The authors' own number (arXiv 2406.04692, section 3.1)."""
+LAYERS = 3  # the authors' own number (arXiv 2406.04692, section 3.1)
 
 OWN_LIMIT = "each worker keeps its own token limit (the authors: 2048)"
 _DEVIATIONS = (
@@ -152,8 +151,7 @@ def moa_lite(aggregator: str | None = None) -> System:
 moa_paper = registered(moa_paper_system)
 
 
-SAMPLES = 6
-"""As many as Mixture-of-Agents had proposers in the authors' comparison."""
+SAMPLES = 6  # as many as Mixture-of-Agents had proposers in the authors' comparison
 
 SELF_MOA = SystemCard(
     name="self-moa",

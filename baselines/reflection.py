@@ -18,8 +18,7 @@ REVIEW = (
 )
 """Our own words: the paper (arXiv 2512.04388) does not print its prompt."""
 
-TIMES = 5
-"""Prompts of self-reflection in all, and the token limit's factor: arXiv 2512.04388."""
+TIMES = 5  # prompts of self-reflection in all, and the token limit's factor: arXiv 2512.04388
 
 PAPER = "the 5x rows of the Conductor paper, arXiv 2512.04388"
 

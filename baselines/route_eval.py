@@ -45,8 +45,7 @@ class Fold:
 class Split:
     """One or more folds; no question is judged in two of them."""
 
-    name: str
-    """How it was made, in words: `the last 30 % by date`."""
+    name: str  # how it was made, in words: `the last 30 % by date`
     folds: tuple[Fold, ...]
     notes: tuple[str, ...] = ()
 
@@ -259,8 +258,7 @@ class EvaluatedSystem:
     system: str
     kind: RowKind
     figures: ChosenFigures
-    chosen: Choices | None
-    """None for a mixture of workers."""
+    chosen: Choices | None  # None for a mixture of workers
     note: str = ""
 
 
@@ -279,10 +277,8 @@ class RouterEvaluation:
 
     questions: tuple[str, ...]
     rows: tuple[EvaluatedSystem, ...]
-    frontiers: Mapping[str, tuple[SweepPoint, ...]]
-    """By router; empty where dollars are unknown."""
-    refits: int
-    """How often something was fitted: routers times folds."""
+    frontiers: Mapping[str, tuple[SweepPoint, ...]]  # by router; empty where dollars are unknown
+    refits: int  # how often something was fitted: routers times folds
     notes: tuple[str, ...]
 
 
@@ -291,8 +287,7 @@ class RouterField:
     """What is judged: routers that share an embedder, and a seed."""
 
     routers: Sequence[Router]
-    embedder: Embedder | None
-    """None when there is no router."""
+    embedder: Embedder | None  # None when there is no router
     seed: int = 0
 
 

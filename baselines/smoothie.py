@@ -32,10 +32,8 @@ from harness.records import Answer, Question
 from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
-LEAST = 3
-"""Workers in a triplet."""
-DIMS = 512
-"""Numbers per answer."""
+LEAST = 3  # workers in a triplet
+DIMS = 512  # numbers per answer
 APART = 2.0
 """Squared distance of two answers that have nothing in common: of two orthogonal unit vectors."""
 GLOBAL, DISTANCES = "smoothie-global", "distances"

@@ -48,8 +48,7 @@ Ints = NDArray[np.int64]
 
 RIDGE = 1.0
 """Ridge on who does what, in log odds: a role's effect has standard deviation 1 beforehand."""
-CLUSTER_RIDGE = 4.0
-"""Ridge on how a cluster departs from all questions: half that deviation."""
+CLUSTER_RIDGE = 4.0  # ridge on how a cluster departs from all questions: half that deviation
 TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
 """Tries after which what was seen of a template counts as much as the regression: over all
 questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
@@ -61,18 +60,15 @@ class TemplateTries:
 
     template: Ints
     cluster: Ints
-    value: Floats
-    """Between 0 and 1."""
+    value: Floats  # between 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedScores:
     """What is expected of each template on each cluster of questions."""
 
-    score: Floats
-    """(templates, clusters)."""
-    weight: Floats
-    """(templates, clusters), how many tries the score is worth."""
+    score: Floats  # (templates, clusters)
+    weight: Floats  # (templates, clusters), how many tries the score is worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +76,8 @@ class Templates:
     """The enumerated workflows of some workers."""
 
     plans: tuple[Workflow, ...]
-    calls: Ints
-    """(templates,), worker calls."""
-    shapes: Ints
-    """(templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins."""
+    calls: Ints  # (templates,), worker calls
+    shapes: Ints  # (templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins
     roles: Floats
     """(templates, roles): 1 where a worker has a role, and where a template has a shape."""
 
@@ -155,8 +149,7 @@ def _regressed(roles: Floats, seen: TemplateTries, clusters: int) -> Floats:
 
 
 NAME, READING = "template-router", "reading/"
-CLUSTERS = 8
-"""Kinds of question that are told apart, at most; fewer where the train split is small."""
+CLUSTERS = 8  # kinds of question that are told apart, at most; fewer where the train split is small
 SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
 """Of the budget, round by round: the first looks everywhere, the others where it is promising."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
@@ -170,8 +163,7 @@ class QuestionClusters:
     """How questions are told apart: TF-IDF and k-means, by texts alone, which cost no call."""
 
     reading: Arrays
-    centres: Floats
-    """(clusters, terms)."""
+    centres: Floats  # (clusters, terms)
 
     def of(self, texts: Sequence[str]) -> Ints:
         """Return the cluster of each text: the nearest centre."""

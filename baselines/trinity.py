@@ -37,8 +37,7 @@ from harness.workflow import Step
 
 Role = Literal["thinker", "worker", "verifier"]
 ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
-TURNS = 5
-"""The paper's K."""
+TURNS = 5  # the paper's K
 
 THINK = (
     "You are the thinker of this turn. Do not state a final answer. Study the question and the "
@@ -219,10 +218,8 @@ def head_coordinator(weights: Floats, workers: int, encode: Encoder) -> Coordina
     return choose
 
 
-WRITES = 8
-"""Tokens that are written to get to a penultimate one; the paper does not say how many."""
-READS = 4096
-"""Tokens of the transcript that are read: the last ones."""
+WRITES = 8  # tokens that are written to get to a penultimate one; the paper does not say how many
+READS = 4096  # tokens of the transcript that are read: the last ones
 
 
 class HiddenState:
@@ -275,15 +272,11 @@ class HiddenState:
 
 
 NAME, WEIGHTS = "trinity", "weights"
-SIGMA = 1.0
-"""First step size; logits are compared with each other only, so their scale is free."""
-MOST_QUESTIONS = 16
-"""Evaluations per candidate: the paper's m."""
-MOST_GENERATIONS = 60
-"""The paper's."""
+SIGMA = 1.0  # first step size; logits are compared with each other only, so their scale is free
+MOST_QUESTIONS = 16  # evaluations per candidate: the paper's m
+MOST_GENERATIONS = 60  # the paper's
 
-Fitness = Sequence[Sequence[float]]
-"""(generations, candidates): mean grades."""
+Fitness = Sequence[Sequence[float]]  # (generations, candidates): mean grades
 
 
 def population_size(dims: int) -> int:

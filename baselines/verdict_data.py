@@ -42,10 +42,8 @@ class VerdictRow(BaseModel):
 class SourceRequest:
     """What the user and the command line hand to a reader."""
 
-    data: Path
-    """The folder of local data."""
-    path: str = ""
-    """What stands behind the colon: `routerbench:PATH`."""
+    data: Path  # the folder of local data
+    path: str = ""  # what stands behind the colon: `routerbench:PATH`
     gpqa: Callable[[], Sequence[Question]] | None = None
     """How GPQA's questions are opened, in memory; None where they cannot be."""
 
@@ -55,13 +53,10 @@ class VerdictSource:
     """A source of recorded verdicts that `podium route` knows by name."""
 
     name: str
-    holds: str
-    """Workers, questions, what is known of costs; for `podium route --list`."""
+    holds: str  # workers, questions, what is known of costs; for `podium route --list`
     read: Callable[[SourceRequest], Matrix]
-    path: str = ""
-    """What stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out."""
-    exam: str = ""
-    """The suite that asks the same questions; empty where there is none, or several."""
+    path: str = ""  # what stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out
+    exam: str = ""  # the suite that asks the same questions; empty where there is none, or several
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:

@@ -19,8 +19,7 @@ from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, Matrix
 
-Choices = NDArray[np.intp]
-"""(questions,), the index of the chosen worker in the matrix's order."""
+Choices = NDArray[np.intp]  # (questions,), the index of the chosen worker in the matrix's order
 
 TIE = 1e-9
 """Two utilities closer than this are equal: sums of the same numbers in another order differ."""
@@ -47,26 +46,19 @@ class Embedder(Protocol):
 class Examples:
     """What a router learns from: row i of each is the same question."""
 
-    embeddings: Floats
-    """(questions, dimensions)."""
-    scores: Floats
-    """(questions, workers), 0 to 1; NaN was not measured and teaches nothing."""
-    usd: Floats
-    """(questions, workers) of one call; NaN is unknown."""
+    embeddings: Floats  # (questions, dimensions)
+    scores: Floats  # (questions, workers), 0 to 1; NaN was not measured and teaches nothing
+    usd: Floats  # (questions, workers) of one call; NaN is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Votes:
     """Groups of train questions that vote, each by the order it puts the workers in."""
 
-    weights: Floats
-    """(questions, groups), how much each group's vote counts."""
-    preference: Floats
-    """(groups, workers), what orders the workers when scores alone decide."""
-    score: Floats
-    """(groups, workers), mean score."""
-    usd: Floats
-    """(groups, workers), mean dollars."""
+    weights: Floats  # (questions, groups), how much each group's vote counts
+    preference: Floats  # (groups, workers), what orders the workers when scores alone decide
+    score: Floats  # (groups, workers), mean score
+    usd: Floats  # (groups, workers), mean dollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +67,7 @@ class Estimates:
 
     score: Floats
     """(questions, workers), expected score; NaN for a worker that nothing is known about."""
-    usd: Floats
-    """(questions, workers), expected dollars of one call; NaN where unknown."""
+    usd: Floats  # (questions, workers), expected dollars of one call; NaN where unknown
     votes: Votes | None = None
     """Where groups vote by rank, their votes; they then decide, by the same rule."""
 

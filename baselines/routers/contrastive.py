@@ -55,8 +55,7 @@ def calibrate(near: Floats, point: Floats) -> Floats:
     return sigmoid(point[0] + np.exp(point[1]) * near)
 
 
-RIGHT = 0.5
-"""A worker with more than this is no counter-example (the released code)."""
+RIGHT = 0.5  # a worker with more than this is no counter-example (the released code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +156,9 @@ def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:
 TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3
 STEPS, BATCH, LOOK_EVERY = 1000, 16, 50
 """The released script's. Its sample loss has weight 0 there, so that only clusters contrast."""
-CLUSTERS = 8
-"""As in their notebook, which makes the clusters."""
-WORKER_SPREAD = 0.78
-"""Standard deviation of a worker's first vector, theirs."""
-DIMENSIONS, RATE = 64, 0.003
-"""Ours: there is no language model to tune."""
+CLUSTERS = 8  # as in their notebook, which makes the clusters
+WORKER_SPREAD = 0.78  # standard deviation of a worker's first vector, theirs
+DIMENSIONS, RATE = 64, 0.003  # ours: there is no language model to tune
 
 
 @dataclass(frozen=True, slots=True)

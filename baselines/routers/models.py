@@ -33,8 +33,7 @@ class KnnRouter:
     After RouterBench (Hu et al. 2024, arXiv 2403.12031).
     """
 
-    k: int | None = None
-    """None is 40, or a fifth of the train questions where that is less."""
+    k: int | None = None  # None is 40, or a fifth of the train questions where that is less
     name: str = "router-knn"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
@@ -68,8 +67,7 @@ def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp
 
 CLUSTERS = 32
 BETA = 9.0
-STARTS = 10
-"""Times that k-means starts anew; the best is kept."""
+STARTS = 10  # times that k-means starts anew; the best is kept
 LEAST = 20
 """Train questions per cluster, on average, at the least: ours, as theirs had hundreds. An accuracy
 over 20 has a standard error of 11 points at most."""
@@ -208,8 +206,7 @@ class LogisticRouter:
         return Estimates(score, for_every_question(fitted["usd"], score))
 
 
-UNITS = 100
-"""The smallest of RouterBench's networks: one hidden layer of 100."""
+UNITS = 100  # the smallest of RouterBench's networks: one hidden layer of 100
 MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
 """Those of scikit-learn's `MLPRegressor`, whose defaults RouterBench keeps."""
 
@@ -286,8 +283,7 @@ def _network_gradient(params: Params, inputs: Floats, scores: Floats, known: Flo
 
 DIMENSIONS, MF_BATCH, DECAY, NOISE = 128, 64, 1e-5, 0.1
 """RouteLLM's, as its training script has them."""
-MF_RATE, STEPS = 3e-3, 1500
-"""Ours: theirs (0.0003, 100 epochs) are for tens of thousands of labels."""
+MF_RATE, STEPS = 3e-3, 1500  # ours: theirs (0.0003, 100 epochs) are for tens of thousands of labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,10 @@ Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]
 Gradient = Callable[[Params, Rows], Params]
 """(parameters, rows of a minibatch) -> gradient of the mean loss."""
-Loss = Callable[[Params, Rows], float]
-"""(parameters, held-out rows) -> what is to be small."""
+Loss = Callable[[Params, Rows], float]  # (parameters, held-out rows) -> what is to be small
 
-HELD_OUT = 5
-"""One train question in so many is held out to choose the state."""
-FEW = 10
-"""With fewer train questions none is held out: the state is chosen on all of them."""
+HELD_OUT = 5  # one train question in so many is held out to choose the state
+FEW = 10  # with fewer train questions none is held out: the state is chosen on all of them
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own (arXiv 1412.6980)
 
 
@@ -37,12 +34,9 @@ class DescentSchedule:
     steps: int
     batch: int
     rate: float
-    decay: float = 0.0
-    """Weight decay, apart from the gradient (AdamW)."""
-    every: int = 50
-    """Steps between two looks at the held-out rows."""
-    patience: int = 4
-    """Looks without a better state after which learning stops."""
+    decay: float = 0.0  # weight decay, apart from the gradient (AdamW)
+    every: int = 50  # steps between two looks at the held-out rows
+    patience: int = 4  # looks without a better state after which learning stops
 
 
 def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
