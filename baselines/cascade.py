@@ -112,12 +112,6 @@ async def score_answer(
     return ScoredAnswer(said, sure, tuple(round(float(one), DECIMALS) for one in seen))
 
 
-async def last_answer(session: Session, worker: str, scoring: Scoring) -> str:
-    """Return the answer of a cascade's last stage: as it is scored elsewhere, without a score."""
-    replies = await session.ask_all([Step(worker)] * scoring.last_calls)
-    return vote(session.question.kind, [reply.text for reply in replies])
-
-
 def score_agreement(kind: Kind, replies: Sequence[str]) -> ScoredAnswer:
     """Return the most frequent answer and the share of replies that give it."""
     chosen = vote(kind, replies)
@@ -401,8 +395,9 @@ def cascade_system(
             sure.append(round(found.confidence, 6))
             if found.confidence >= needed:
                 return session.answer(found.text, {"stage": worker, "confidences": sure})
-        final = stages.workers[-1]
-        text = await last_answer(session, final, scoring)
+        final = stages.workers[-1]  # as it is scored elsewhere, without a score
+        replies = await session.ask_all([Step(final)] * scoring.last_calls)
+        text = vote(question.kind, [reply.text for reply in replies])
         return session.answer(text, {"stage": final, "confidences": sure})
 
     return answer

@@ -89,8 +89,6 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
 
 
 random_worker = registered(random_worker_system)
-
-
 random_workflow = registered(random_workflow_system)
 
 

@@ -177,11 +177,7 @@ def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
     """Return the system that asks `worker` (default: the pool's first) k times, then once more."""
     at_least_one("Self-MoA", "k", k)
 
-    def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker)
-        return layered([asked] * k, asked, layers=2)
-
-    return planned(plan)
+    return planned(lambda _, pool: layered([known(pool, worker)] * k, known(pool, worker), 2))
 
 
 self_moa = registered(self_moa_system)

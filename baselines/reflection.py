@@ -71,14 +71,9 @@ def long_context_system(worker: str | None = None, times: int = TIMES) -> System
     """Return the system that asks once, with the worker's own token limit times `times`."""
     at_least_one("Long context", "times", times)
 
-    def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker)
-        return Workflow((Step(asked, sampling=Sampling(times_max_tokens=times)),))
-
-    return planned(plan)
+    more = Sampling(times_max_tokens=times)
+    return planned(lambda _, pool: Workflow((Step(known(pool, worker), sampling=more),)))
 
 
 self_reflection = registered(self_reflection_system)
-
-
 long_context = registered(long_context_system)

@@ -69,7 +69,7 @@ def at_least_one(who: str, name: str, value: int) -> None:
 
 def single_system(worker: str) -> System:
     """Return the system that asks one worker once."""
-    return planned(lambda question, pool: alone(known(pool, worker)))
+    return planned(lambda _, pool: alone(known(pool, worker)))
 
 
 def choose(accuracies: Mapping[str, float]) -> str:

@@ -168,6 +168,4 @@ SMOOTHIE_GLOBAL = replace(
 
 
 smoothie_global = registered_learner(GLOBAL, smoothie_system)
-
-
 smoothie_local = registered(lambda: smoothie_system(), "smoothie_local")

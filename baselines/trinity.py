@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -154,19 +154,6 @@ WORDS = 8
 """Hashed features of the question, and again of the latest turn: few, because calls are few."""
 
 
-class Encoder(Protocol):
-    """What turns a question and its turns into features."""
-
-    @property
-    def dims(self) -> int:
-        """How many features."""
-        ...
-
-    def __call__(self, question: Question, turns: Sequence[TrinityTurn]) -> Floats:
-        """Return the features of the turn to be taken next."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class HashEncoder:
     """Hashed words of the question, the role of the last turn, and how far the loop is."""
@@ -183,39 +170,10 @@ class HashEncoder:
         return np.array([*hash_words(question.text, WORDS), *state])
 
 
-@cache
-def load_encoder(name: str) -> Encoder:
-    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model.
-
-    A model is loaded once in a process. UserError for any other name.
-    """
-    if name == HASH:
-        return HashEncoder()
-    if name.startswith(HF) and name != HF:
-        return HiddenState(name.removeprefix(HF))
-    raise UserError(f"Features are {HASH!r} or 'hf:PATH' of a local model, not {name!r}.")
-
-
 def transcript(question: Question, turns: Sequence[TrinityTurn]) -> str:
     """Return what a coordinator's model reads: the question and all turns."""
     said = [f"[{turn.role}, {turn.worker}]\n{turn.text}" for turn in turns]
     return "\n\n".join([question.text, *said])
-
-
-def head_size(workers: int, features: int) -> int:
-    """Return how many weights a head has."""
-    return (workers + len(ROLES)) * features
-
-
-def head_coordinator(weights: Floats, workers: int, encode: Encoder) -> Coordinator:
-    """Return the coordinator that takes the worker and the role of the highest logits."""
-    head = weights.reshape(workers + len(ROLES), encode.dims)
-
-    def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
-        logits = head @ encode(question, turns)
-        return int(np.argmax(logits[:workers])), ROLES[int(np.argmax(logits[workers:]))]
-
-    return choose
 
 
 WRITES = 8  # tokens that are written to get to a penultimate one; the paper does not say how many
@@ -269,6 +227,38 @@ class HiddenState:
         state = written.hidden_states[-1][-1][0, -1]  # what the last step read: the one before last
         found = np.asarray(state.float().tolist(), dtype=np.float64)
         return found / (float(np.linalg.norm(found)) or 1.0)
+
+
+Encoder = HashEncoder | HiddenState
+
+
+@cache
+def load_encoder(name: str) -> Encoder:
+    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model.
+
+    A model is loaded once in a process. UserError for any other name.
+    """
+    if name == HASH:
+        return HashEncoder()
+    if name.startswith(HF) and name != HF:
+        return HiddenState(name.removeprefix(HF))
+    raise UserError(f"Features are {HASH!r} or 'hf:PATH' of a local model, not {name!r}.")
+
+
+def head_size(workers: int, features: int) -> int:
+    """Return how many weights a head has."""
+    return (workers + len(ROLES)) * features
+
+
+def head_coordinator(weights: Floats, workers: int, encode: Encoder) -> Coordinator:
+    """Return the coordinator that takes the worker and the role of the highest logits."""
+    head = weights.reshape(workers + len(ROLES), encode.dims)
+
+    def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
+        logits = head @ encode(question, turns)
+        return int(np.argmax(logits[:workers])), ROLES[int(np.argmax(logits[workers:]))]
+
+    return choose
 
 
 NAME, WEIGHTS = "trinity", "weights"

@@ -186,7 +186,10 @@ class ContrastiveRouter:
             return contrastive_gradient(params, batch, losses, rng)
 
         def misses(params: Params, rows: Rows) -> float:
-            return -_routed(cosines(params, inputs[rows]), scores[rows])
+            nearest = np.argmax(cosines(params, inputs[rows]), axis=1)
+            picked = scores[rows, nearest]
+            known = picked[~np.isnan(picked)]
+            return -float(known.mean()) if known.size else 0.0
 
         among = hold_out(len(inputs), rng)
         workers = scores.shape[1]
@@ -208,10 +211,3 @@ class ContrastiveRouter:
         near = calibrate(cosines(fitted, embeddings), fitted["calibration"])
         score = np.where(fitted["known"], near, np.nan)
         return Estimates(score, for_every_question(fitted["usd"], score))
-
-
-def _routed(near: Floats, scores: Floats) -> float:
-    """Return the mean score of the nearest worker, where it is known; 0 where it never is."""
-    picked = scores[np.arange(len(near)), np.argmax(near, axis=1)]
-    known = picked[~np.isnan(picked)]
-    return float(known.mean()) if known.size else 0.0

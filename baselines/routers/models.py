@@ -234,7 +234,14 @@ class MlpRouter:
             return float((gaps**2).sum())
 
         learn, held_out = hold_out(len(inputs), rng)
-        start = _start_network(inputs.shape[1], self.units, mean_known(examples.scores), rng)
+        means, width = mean_known(examples.scores), inputs.shape[1]
+        first, second = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
+        start = {  # Glorot's bounds, and each worker's mean as its first output
+            "weights1": rng.uniform(-first, first, (width, self.units)),
+            "bias1": np.zeros(self.units),
+            "weights2": rng.uniform(-second, second, (self.units, len(means))),
+            "bias2": np.nan_to_num(means),
+        }
         epoch = -(-len(learn) // MLP_BATCH)
         pace = DescentSchedule(EPOCHS * epoch, MLP_BATCH, MLP_RATE, every=epoch, patience=10)
         found = descend(start, (gradient, loss), (learn, held_out), (pace, rng))
@@ -248,17 +255,6 @@ class MlpRouter:
         """Return the network's outputs, which may leave 0 to 1, and mean dollars."""
         score = _outputs(fitted, embeddings)
         return Estimates(score, for_every_question(fitted["usd"], score))
-
-
-def _start_network(inputs: int, units: int, means: Floats, rng: np.random.Generator) -> Params:
-    """Return random layers (Glorot's bounds), and each worker's mean as its first output."""
-    first, second = np.sqrt(6 / (inputs + units)), np.sqrt(6 / (units + len(means)))
-    return {
-        "weights1": rng.uniform(-first, first, (inputs, units)),
-        "bias1": np.zeros(units),
-        "weights2": rng.uniform(-second, second, (units, len(means))),
-        "bias2": np.nan_to_num(means),
-    }
 
 
 def _outputs(params: Arrays, inputs: Floats) -> Floats:
@@ -315,7 +311,13 @@ class FactorsRouter:
             return cross_entropy(_logits(params, inputs[rows]), scores[rows], known[rows])
 
         among = hold_out(len(inputs), rng)
-        start = _start_factors(inputs.shape[1], self.dimensions, mean_known(examples.scores), rng)
+        width, size = inputs.shape[1], self.dimensions
+        sure = np.clip(np.nan_to_num(mean_known(examples.scores), nan=0.5), 0.01, 0.99)
+        start = {  # each worker's mean is its first chance to be right
+            "workers": rng.normal(0.0, size**-0.5, (len(sure), size)),
+            "projection": rng.normal(0.0, width**-0.5, (width, size)),
+            "bias": np.log(sure / (1 - sure)),
+        }
         pace = DescentSchedule(STEPS, MF_BATCH, MF_RATE, DECAY)
         found = descend(start, (gradient, loss), among, (pace, rng))
         return {
@@ -328,16 +330,6 @@ class FactorsRouter:
         """Return each worker's chance to be right, and its mean dollars."""
         score = sigmoid(_logits(fitted, embeddings))
         return Estimates(score, for_every_question(fitted["usd"], score))
-
-
-def _start_factors(inputs: int, dimensions: int, means: Floats, rng: np.random.Generator) -> Params:
-    """Return small random factors, and each worker's mean as its first chance to be right."""
-    sure = np.clip(np.nan_to_num(means, nan=0.5), 0.01, 0.99)
-    return {
-        "workers": rng.normal(0.0, dimensions**-0.5, (len(means), dimensions)),
-        "projection": rng.normal(0.0, inputs**-0.5, (inputs, dimensions)),
-        "bias": np.log(sure / (1 - sure)),
-    }
 
 
 def _logits(params: Arrays, inputs: Floats) -> Floats:

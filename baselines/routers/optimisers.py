@@ -47,29 +47,6 @@ def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
     return order[rows // HELD_OUT :], order[: rows // HELD_OUT]
 
 
-@dataclass(slots=True)
-class _Adam:
-    """Moments of the gradient."""
-
-    pace: DescentSchedule
-    first: dict[str, Floats]
-    second: dict[str, Floats]
-    step: int = 0
-
-    def moved(self, params: Params, gradient: Params) -> dict[str, Floats]:
-        """Return the parameters one step on."""
-        self.step += 1
-        found: dict[str, Floats] = {}
-        for name, value in params.items():
-            slope = gradient[name]
-            self.first[name] = _BETA1 * self.first[name] + (1 - _BETA1) * slope
-            self.second[name] = _BETA2 * self.second[name] + (1 - _BETA2) * slope**2
-            mean = self.first[name] / (1 - _BETA1**self.step)
-            spread = np.sqrt(self.second[name] / (1 - _BETA2**self.step)) + _EPSILON
-            found[name] = value - self.pace.rate * (mean / spread + self.pace.decay * value)
-        return found
-
-
 def descend(
     start: Params,
     slopes: tuple[Gradient, Loss],
@@ -82,12 +59,20 @@ def descend(
     """
     (gradient, loss), (learn, held_out), (pace, rng) = slopes, among, how
     params = dict(start)
-    zeros = {name: np.zeros_like(value) for name, value in params.items()}
-    adam = _Adam(pace, zeros, dict(zeros))
-    chosen, least, waited = dict(params), np.inf, 0
+    first = {name: np.zeros_like(value) for name, value in params.items()}
+    second = dict(first)
+    chosen, least, waited = params, np.inf, 0
     with one_thread():
         for step, rows in enumerate(_batches(learn, pace, rng), start=1):
-            params = adam.moved(params, gradient(params, rows))
+            slopes_here = gradient(params, rows)
+            params = dict(params)
+            for name, slope in slopes_here.items():  # Adam's step
+                first[name] = _BETA1 * first[name] + (1 - _BETA1) * slope
+                second[name] = _BETA2 * second[name] + (1 - _BETA2) * slope**2
+                mean = first[name] / (1 - _BETA1**step)
+                spread = np.sqrt(second[name] / (1 - _BETA2**step)) + _EPSILON
+                moved = mean / spread + pace.decay * params[name]
+                params[name] = params[name] - pace.rate * moved
             if step % pace.every:
                 continue
             now = loss(params, held_out)
