@@ -1,86 +1,50 @@
 """The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`."""
 
-from baselines.ab_mcts import ab_mcts
-from baselines.by_tests import best_of_n_tests, escalation, retry, warming
-from baselines.cascade import cascade, cascade_automix, cascade_frugal, try_cascade
-from baselines.controls import compute_matched, random_worker, random_workflow
-from baselines.debate import debate
-from baselines.frameworks import (
-    ag2,
-    agent_framework,
-    autogen,
-    crewai,
-    langchain,
-    langgraph,
-    openai_agents,
-)
-from baselines.llm_router import router_llm
-from baselines.mas_router import mas_sample, router_mas
-from baselines.mixture import moa_3, moa_lite, moa_paper, self_moa
-from baselines.oracle import oracle
-from baselines.reflection import long_context, self_reflection
-from baselines.roles import planner_executor_verifier
-from baselines.routers.systems import (
-    router_cluster,
-    router_contrastive,
-    router_knn,
-    router_logistic,
-    router_mf,
-    router_mlp,
-)
-from baselines.single import best_single, single
-from baselines.smoothie import smoothie_global, smoothie_local
-from baselines.template_router import template_router, try_templates
-from baselines.trinity import random_trinity, trinity, try_trinity
-from baselines.voting import best_of_n, self_consistency
-
-__all__ = [
-    "ab_mcts",
-    "ag2",
-    "agent_framework",
-    "autogen",
-    "best_of_n",
-    "best_of_n_tests",
-    "best_single",
-    "cascade",
-    "cascade_automix",
-    "cascade_frugal",
-    "compute_matched",
-    "crewai",
-    "debate",
-    "escalation",
-    "langchain",
-    "langgraph",
-    "long_context",
-    "mas_sample",
-    "moa_3",
-    "moa_lite",
-    "moa_paper",
-    "openai_agents",
-    "oracle",
-    "planner_executor_verifier",
-    "random_trinity",
-    "random_worker",
-    "random_workflow",
-    "retry",
-    "router_cluster",
-    "router_contrastive",
-    "router_knn",
-    "router_llm",
-    "router_logistic",
-    "router_mas",
-    "router_mf",
-    "router_mlp",
-    "self_consistency",
-    "self_moa",
-    "self_reflection",
-    "single",
-    "smoothie_global",
-    "smoothie_local",
-    "template_router",
-    "trinity",
-    "try_cascade",
-    "try_templates",
-    "try_trinity",
-    "warming",
-]
+from baselines.ab_mcts import ab_mcts as ab_mcts
+from baselines.by_tests import best_of_n_tests as best_of_n_tests
+from baselines.by_tests import escalation as escalation
+from baselines.by_tests import retry as retry
+from baselines.by_tests import warming as warming
+from baselines.cascade import cascade as cascade
+from baselines.cascade import cascade_automix as cascade_automix
+from baselines.cascade import cascade_frugal as cascade_frugal
+from baselines.cascade import try_cascade as try_cascade
+from baselines.controls import compute_matched as compute_matched
+from baselines.controls import random_worker as random_worker
+from baselines.controls import random_workflow as random_workflow
+from baselines.debate import debate as debate
+from baselines.frameworks import ag2 as ag2
+from baselines.frameworks import agent_framework as agent_framework
+from baselines.frameworks import autogen as autogen
+from baselines.frameworks import crewai as crewai
+from baselines.frameworks import langchain as langchain
+from baselines.frameworks import langgraph as langgraph
+from baselines.frameworks import openai_agents as openai_agents
+from baselines.llm_router import router_llm as router_llm
+from baselines.mas_router import mas_sample as mas_sample
+from baselines.mas_router import router_mas as router_mas
+from baselines.mixture import moa_3 as moa_3
+from baselines.mixture import moa_lite as moa_lite
+from baselines.mixture import moa_paper as moa_paper
+from baselines.mixture import self_moa as self_moa
+from baselines.oracle import oracle as oracle
+from baselines.reflection import long_context as long_context
+from baselines.reflection import self_reflection as self_reflection
+from baselines.roles import planner_executor_verifier as planner_executor_verifier
+from baselines.routers.systems import router_cluster as router_cluster
+from baselines.routers.systems import router_contrastive as router_contrastive
+from baselines.routers.systems import router_knn as router_knn
+from baselines.routers.systems import router_logistic as router_logistic
+from baselines.routers.systems import router_mf as router_mf
+from baselines.routers.systems import router_mlp as router_mlp
+from baselines.single import best_single as best_single
+from baselines.single import single as single
+from baselines.smoothie import smoothie_global as smoothie_global
+from baselines.smoothie import smoothie_local as smoothie_local
+from baselines.template_router import template_router as template_router
+from baselines.template_router import try_templates as try_templates
+from baselines.trinity import random_trinity as random_trinity
+from baselines.trinity import trinity as trinity
+from baselines.trinity import try_trinity as try_trinity
+from baselines.voting import best_of_n as best_of_n
+from baselines.voting import self_consistency as self_consistency

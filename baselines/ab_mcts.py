@@ -9,30 +9,24 @@ AB-MCTS-M, the variant with a mixed model, is left out: it needs pymc, and minut
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
-from baselines.by_tests import best_of, public_results
-from baselines.common import import_extra, seeded_random
-from baselines.single import at_least_one
+from baselines.by_tests import best_of, is_tested, public_results
+from baselines.common import import_extra, registered, seeded_random
+from baselines.single import at_least_one, calls_by
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Grade, Question
-from harness.system import System, SystemCard, exactly
+from harness.system import System, SystemCard
 from harness.workflow import Step
 
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-CALLS = 10
-"""Worker calls per question."""
+CALLS = 10  # worker calls per question
 
 REFINE = (
     "The answer above is not known to be right. What is known about it:\n{feedback}\n"
@@ -52,7 +46,7 @@ AB_MCTS = SystemCard(
     summary="A tree search goes wider or deeper, with whom it has learnt to; the best reply wins.",
     source="Inoue et al. 2025, arXiv 2503.04412 (AB-MCTS-A; library treequest)",
     calls="10 unless said",
-    expected=exactly(lambda n, args: int(args.get("calls") or CALLS)),
+    expected=calls_by("calls", CALLS),
     prompts=(REFINE, AGREEMENT, UNREADABLE),
     k="calls",
     extra="routers",
@@ -78,8 +72,7 @@ class _Search:
     random: np.random.RandomState
     algorithm: Any
     tree: Any
-    grades: list[Grade] = field(default_factory=list[Grade])
-    """By step; what the tree was told."""
+    grades: list[Grade] = field(default_factory=list[Grade])  # by step; what the tree was told
 
     async def grow(self, batch: int) -> None:
         """Ask so many decisions of the library, carry them out side by side, and tell the scores.
@@ -99,15 +92,10 @@ class _Search:
 
     def best(self) -> int:
         """Return the step whose reply is the answer: the first of those with the highest score."""
-        if self.is_tested:
+        if is_tested(self.session):
             return best_of(self.grades)
         answers = self._answers()
         return best_of([agreement(answers, at) for at in range(len(answers))])
-
-    @property
-    def is_tested(self) -> bool:
-        """Whether public tests score, and not agreement."""
-        return self.session.question.kind == "program" and self.session.pool.trial is not None
 
     def _step(self, trial: Any) -> Step:
         parent: int | None = trial.parent_state
@@ -118,7 +106,7 @@ class _Search:
 
     async def _graded(self, start: int) -> list[Grade]:
         """Return what the replies from `start` on are worth."""
-        if self.is_tested:
+        if is_tested(self.session):
             texts = [reply.text for reply in self.session.replies[start:]]
             return await public_results(self.session, texts)
         answers = self._answers()
@@ -144,7 +132,7 @@ def agreement(answers: Sequence[str | None], at: int) -> Grade:
 
 
 @contextmanager
-def _global_draws(random: np.random.RandomState) -> "Generator[None]":
+def _global_draws(random: np.random.RandomState) -> Generator[None]:
     """Let numpy's global state be this one's for a moment; nothing may be awaited meanwhile."""
     kept: Any = np.random.get_state()
     np.random.set_state(random.get_state())
@@ -170,14 +158,11 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
             await search.grow(min(batch, left))
         chosen = search.best()
         noted: dict[str, Any] = {"step": chosen + 1, "score": round(search.grades[chosen].value, 4)}
-        if search.is_tested:
+        if is_tested(search.session):
             noted["trials"] = calls
         return search.session.answer(search.session.replies[chosen].text, noted)
 
     return answer
 
 
-@solver
-def ab_mcts(calls: int = CALLS, batch: int = 1, seed: int = 0, pool: str | None = None) -> Solver:
-    """Search a tree of replies with `calls` worker calls and answer with the best of them."""
-    return as_solver(ab_mcts_system(calls, batch, seed), pool)
+ab_mcts = registered(ab_mcts_system)

@@ -10,27 +10,21 @@ from dataclasses import replace
 from decimal import Decimal
 
 import anyio
-from inspect_ai.solver import Solver, solver
 
-from baselines.single import at_least_one, known
+from baselines.common import registered
+from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
 from harness.execute import Session, first_failure
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.prices import read_book
 from harness.records import Answer, Grade, Question
-from harness.system import System, SystemCard, exactly
+from harness.system import System, SystemCard
 from harness.workflow import Sampling, Step
 
 SAMPLES = 5
-TRIES = 5
-"""The authors' limit."""
-WARMEST = 0.5
-"""The authors' last temperature; their first is 0."""
+TRIES, WARMEST = 5, 0.5  # the authors' limit, and their last temperature; their first is 0
 
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
-NO_TESTS = "{} needs an exam whose questions show tests, and a sandbox to run them in."
-
 _PUBLIC = (
     "tries are checked on the tests that the question shows, as the paper says (simple.py in its "
     "repository checks on the hidden ones)"
@@ -43,7 +37,7 @@ BEST_OF_N_TESTS = SystemCard(
     summary="One worker answers n times; the program that passes the most public tests wins.",
     source="podium (common practice: sample, then run the tests that the question shows)",
     calls="n, with n = 5 unless said",
-    expected=exactly(lambda n, args: int(args.get("n") or SAMPLES)),
+    expected=calls_by("n", SAMPLES),
     k="n",
     on_best=True,
     needs=frozenset({"public tests"}),
@@ -99,6 +93,11 @@ ESCALATION = SystemCard(
 )
 
 
+def is_tested(session: Session) -> bool:
+    """Return whether public tests can tell the replies to this question apart."""
+    return session.question.kind == "program" and session.pool.trial is not None
+
+
 async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
     """Ask one step after another until a reply passes every public test; else the last stands."""
     text, passed, trials = "", False, 0
@@ -140,7 +139,8 @@ def best_of(grades: Sequence[Grade]) -> int:
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
     if pool.trial is None:
-        raise UserError(NO_TESTS.format(name))
+        needs = "an exam whose questions show tests, and a sandbox to run them in"
+        raise UserError(f"{name} needs {needs}.")
 
 
 def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
@@ -178,7 +178,7 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, BEST_OF_N_TESTS.name)
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         session = Session(question, pool)
         texts = [reply.text for reply in await session.ask_all([Step(asked)] * n)]
         grades = await public_results(session, texts)
@@ -197,7 +197,7 @@ def retry_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, name)
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         steps = (Step(asked, sampling=Sampling(heat)) for heat in temperatures(tries, warmest))
         return await until_passed(Session(question, pool), steps)
 
@@ -219,25 +219,19 @@ def escalation_system(order: str | None = None) -> System:
     return answer
 
 
-@solver
-def best_of_n_tests(worker: str | None = None, n: int = SAMPLES, pool: str | None = None) -> Solver:
-    """Sample n programs of one worker; answer with the one that passes the most public tests."""
-    return as_solver(best_of_n_tests_system(worker, n), pool)
+best_of_n_tests = registered(best_of_n_tests_system)
 
 
-@solver
-def retry(worker: str | None = None, tries: int = TRIES, pool: str | None = None) -> Solver:
+@registered
+def retry(worker: str | None = None, tries: int = TRIES) -> System:
     """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
-    return as_solver(retry_system(worker, tries), pool)
+    return retry_system(worker, tries)
 
 
-@solver
-def warming(worker: str | None = None, tries: int = TRIES, pool: str | None = None) -> Solver:
+@registered
+def warming(worker: str | None = None, tries: int = TRIES) -> System:
     """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
-    return as_solver(retry_system(worker, tries, WARMEST, WARMING.name), pool)
+    return retry_system(worker, tries, WARMEST, WARMING.name)
 
 
-@solver
-def escalation(order: str | None = None, pool: str | None = None) -> Solver:
-    """Ask workers, cheapest first or in `order` (names with commas), until public tests pass."""
-    return as_solver(escalation_system(order), pool)
+escalation = registered(escalation_system)

@@ -1,46 +1,41 @@
-"""Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer one."""
+"""Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer one.
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv 2310.12963),
+written from the papers. Three scorers: `agreement` (k samples, the share that agrees), `verifier`
+(the worker checks its own answer k times), `logistic` (a fitted score of question and answer).
+Which workers, in which order and from which confidence on is learnt on the train split.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations, product
 from typing import Any, Literal, cast
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
+from inspect_ai.solver import Solver
 
-from baselines.common import hash_words, learnt_from, refuse_taught, refuse_too_few
+from baselines.common import (
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    registered,
+    registered_learner,
+)
+from baselines.mixture import as_names
 from baselines.routers.optimisers import ridge_logistic, sigmoid
 from baselines.single import known
-from baselines.voting import vote
+from baselines.voting import approves, vote
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import (
-    Artifact,
-    Round,
-    TrainingBudget,
-    TrialResult,
-    read_artifact,
-    refuse_other_workers,
-)
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.system import Expected, System, SystemCard
 from harness.workflow import Step
-
-# § Ask one worker and say how much its answer is to be trusted: the stages of a cascade.
-# §
-# § Three scorers: `agreement` (k samples, the share that agrees), `verifier` (the worker
-# § checks its own
-# § answer k times, as AutoMix does), `logistic` (a fitted score of question and answer, as
-# § FrugalGPT's,
-# § in numbers where that has a language model). Every call of theirs is a step, and billed.
-# § Not here:
-# § what is done with a confidence (cascade.py).
-
 
 Scorer = Literal["agreement", "verifier", "logistic"]
 SCORERS: tuple[Scorer, ...] = ("agreement", "verifier", "logistic")
@@ -51,12 +46,9 @@ VERIFY = (
 )
 """Our own wording of AutoMix's self-verification (arXiv 2310.12963), without examples."""
 
-_VERDICT = re.compile(r"\bVERDICT\W{1,6}(CORRECT|WRONG)", re.IGNORECASE)
-WORDS = 32
-"""Hashed features of the question, and again of the reply."""
+WORDS = 32  # hashed features of the question, and again of the reply
 FEATURES = 2 * WORDS + 3
-DECIMALS = 4
-"""Of features in a log."""
+DECIMALS = 4  # of features in a log
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +56,7 @@ class Scoring:
     """How answers are scored."""
 
     scorer: Scorer = "agreement"
-    samples: int = 3
-    """Samples that are to agree, or checks of the verifier; `logistic` makes none."""
+    samples: int = 3  # samples that are to agree, or checks of the verifier; `logistic` makes none
 
     def __post_init__(self) -> None:
         """Refuse what is no scorer."""
@@ -99,10 +90,8 @@ class ScoredAnswer:
     """What a worker answers, and how sure the scorer is."""
 
     text: str
-    confidence: float
-    """Between 0 and 1; 0 for a reply without an answer."""
-    features: tuple[float, ...] = ()
-    """What `logistic` is fitted to."""
+    confidence: float  # between 0 and 1; 0 for a reply without an answer
+    features: tuple[float, ...] = ()  # what `logistic` is fitted to
 
 
 async def score_answer(
@@ -116,17 +105,11 @@ async def score_answer(
     said = (await session.ask(Step(worker))).text
     if scoring.scorer == "verifier":
         checks = [Step(worker, VERIFY, reads=(len(session.steps) - 1,))] * scoring.samples
-        votes = [says_correct(kind, said, one.text) for one in await session.ask_all(checks)]
+        votes = [approves(kind, said, one.text) for one in await session.ask_all(checks)]
         return ScoredAnswer(said, sum(votes) / len(votes))
     seen = answer_features(session.question, said)
     sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
     return ScoredAnswer(said, sure, tuple(round(float(one), DECIMALS) for one in seen))
-
-
-async def last_answer(session: Session, worker: str, scoring: Scoring) -> str:
-    """Return the answer of a cascade's last stage: as it is scored elsewhere, without a score."""
-    replies = await session.ask_all([Step(worker)] * scoring.last_calls)
-    return vote(session.question.kind, [reply.text for reply in replies])
 
 
 def score_agreement(kind: Kind, replies: Sequence[str]) -> ScoredAnswer:
@@ -139,18 +122,6 @@ def score_agreement(kind: Kind, replies: Sequence[str]) -> ScoredAnswer:
     return ScoredAnswer(chosen, same / len(replies))
 
 
-def says_correct(kind: Kind, answer: str, check: str) -> bool:
-    """Return whether a check says that an answer is right.
-
-    A check without a verdict says so by giving the same answer again.
-    """
-    verdicts = _VERDICT.findall(check)
-    if verdicts:
-        return str(verdicts[-1]).upper() == "CORRECT"
-    found = normalised(kind, check)
-    return found is not None and found == normalised(kind, answer)
-
-
 def answer_features(question: Question, reply: str) -> Floats:
     """Return (FEATURES,) numbers of a question and a reply, a constant among them."""
     answered = float(normalised(question.kind, reply) is not None)
@@ -158,23 +129,9 @@ def answer_features(question: Question, reply: str) -> Floats:
     return np.array([*shape, *hash_words(question.text, WORDS), *hash_words(reply, WORDS)])
 
 
-# § Learn a cascade: try every worker with its scorer, then take the best order and
-# § thresholds.
-# §
-# § A try is one question with one worker: the worker is the epoch. Lists of at most three
-# § workers and
-# § all thresholds are enumerated, as FrugalGPT does; a train split of a few questions
-# § overfits, which
-# § the table's other rows show.
-
-
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
-STAGES = 3
-"""FrugalGPT's longest list."""
-RIDGE = np.ones(FEATURES)
-"""Ridge on each weight of a fitted scorer."""
-FOLDS = 5
-"""Of the questions on which a fitted scorer's thresholds are chosen."""
+STAGES = 3  # FrugalGPT's longest list
+FOLDS = 5  # of the questions on which a fitted scorer's thresholds are chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +140,8 @@ class CascadeTries:
 
     values: Floats
     confidences: Floats
-    costs: Floats
-    """Of a stage that is scored: dollars, or calls where a price is unknown."""
-    last_share: float
-    """Share of that cost which a last stage has."""
+    costs: Floats  # of a stage that is scored: dollars, or calls where a price is unknown
+    last_share: float  # share of that cost which a last stage has
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +172,7 @@ def measure_chain(
 
 
 def enumerate_chains(tries: CascadeTries, levels: Sequence[float]) -> Iterator[CascadeChain]:
-    """Yield every cascade of at most `STAGES` workers."""
+    """Yield every cascade of at most `STAGES` workers, as FrugalGPT enumerates them."""
     workers = range(tries.values.shape[1])
     for length in range(1, min(STAGES, len(workers)) + 1):
         for order in permutations(workers, length):
@@ -253,8 +208,18 @@ class CascadeExplorer:
     def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
-        weights = self._weights(rows, len(given.workers))
-        tries = self._tables(rows)
+        values = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
+        sure = np.array(
+            [[one.noted["confidence"] for one in row] for row in rows], dtype=np.float64
+        )
+        priced = all(one.usd is not None for row in rows for one in row)
+        costs = [[one.usd if priced else one.calls for one in row] for row in rows]
+        weights = np.zeros((0, FEATURES))
+        if self.scoring.scorer == "logistic":
+            seen = np.array([[one.noted["features"] for one in row] for row in rows], np.float64)
+            weights, sure = _weights(seen, values), _out_of_fold(seen, values)
+        share = self.scoring.last_calls / self.scoring.calls
+        tries = CascadeTries(values, sure, np.array(costs, dtype=np.float64), share)
         chosen = best_chain(enumerate_chains(tries, self.scoring.confidences))
         settings = {
             "scorer": self.scoring.scorer,
@@ -269,44 +234,27 @@ class CascadeExplorer:
         }
         return Artifact(learnt_from(self.name, given, done, settings), arrays)
 
-    def _weights(self, rows: Sequence[Sequence[TrialResult]], workers: int) -> Floats:
-        """Return (workers, FEATURES) logistic weights; no rows for the other scorers."""
-        if self.scoring.scorer != "logistic":
-            return np.zeros((0, FEATURES))
-        seen = np.array([[one.noted["features"] for one in row] for row in rows], dtype=np.float64)
-        seen = seen.reshape(len(rows), workers, FEATURES)
-        right = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
-        right = right.reshape(len(rows), workers)
-        return np.array([ridge_logistic(seen[:, at], right[:, at], RIDGE) for at in range(workers)])
 
-    def _out_of_fold(self, rows: Sequence[Sequence[TrialResult]]) -> list[list[float]]:
-        """Return (questions, workers) confidences by scorers that have not seen the question.
+def _weights(seen: Floats, right: Floats) -> Floats:
+    """Return (workers, FEATURES) logistic weights for (questions, workers, FEATURES)."""
+    ridge = np.ones(FEATURES)
+    workers = range(right.shape[1])
+    return np.array([ridge_logistic(seen[:, at], right[:, at], ridge) for at in workers])
 
-        On what it was fitted to, a scorer with more features than questions is nearly always sure
-        and right, and every threshold looks good.
-        """
-        sure = [[0.0] * len(row) for row in rows]
-        for fold in range(min(FOLDS, len(rows))):
-            taught = [row for at, row in enumerate(rows) if at % FOLDS != fold]
-            weights = self._weights(taught, len(rows[0]))
-            for at in range(fold, len(rows), FOLDS):
-                for worker, one in enumerate(rows[at]):
-                    seen = np.array(one.noted["features"], dtype=np.float64)
-                    sure[at][worker] = float(sigmoid(seen @ weights[worker]))
-        return sure
 
-    def _tables(self, rows: Sequence[Sequence[TrialResult]]) -> CascadeTries:
-        priced = all(one.usd is not None for row in rows for one in row)
-        sure = [[float(one.noted["confidence"]) for one in row] for row in rows]
-        if self.scoring.scorer == "logistic":
-            sure = self._out_of_fold(rows)
-        costs = [[one.usd if priced else one.calls for one in row] for row in rows]
-        return CascadeTries(
-            values=np.array([[one.value for one in row] for row in rows], dtype=np.float64),
-            confidences=np.array(sure, dtype=np.float64),
-            costs=np.array(costs, dtype=np.float64),
-            last_share=self.scoring.last_calls / self.scoring.calls,
-        )
+def _out_of_fold(seen: Floats, right: Floats) -> Floats:
+    """Return (questions, workers) confidences by scorers that have not seen the question.
+
+    On what it was fitted to, a scorer with more features than questions is nearly always sure and
+    right, and every threshold looks good.
+    """
+    sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
+    for fold in range(min(FOLDS, len(right))):
+        weights = _weights(seen[folds != fold], right[folds != fold])
+        for at, worker in np.ndindex(right.shape):
+            if folds[at] == fold:
+                sure[at, worker] = float(sigmoid(seen[at, worker] @ weights[worker]))
+    return sure
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
@@ -326,18 +274,6 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
     return rows
 
 
-# § A cascade: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer
-# § one.
-# §
-# § FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv
-# § 2310.12963),
-# § written from the papers. Which workers, in which order and from which confidence on is
-# § learnt on the
-# § train split (cascade_training.py); untrained it asks the workers that are named and
-# § accepts from
-# § `THRESHOLD` on. Not here: the scorers (accepting.py).
-
-
 THRESHOLD = 0.6
 """Confidence from which on an untrained cascade accepts: two of three samples agree. Ours."""
 
@@ -345,13 +281,8 @@ _DEVIATIONS = (
     "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
     "(FrugalGPT: within a budget of dollars)",
 )
-
-
-AGREEMENT, VERIFIER, LOGISTIC = (
-    Scoring("agreement", 3),
-    Scoring("verifier", 3),
-    Scoring("logistic", 1),
-)
+AGREEMENT, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 3)
+LOGISTIC = Scoring("logistic", 1)
 
 
 def _expected(scoring: Scoring) -> Expected:
@@ -424,21 +355,12 @@ class Stages:
     """Who is asked in turn, and from which confidence on an answer stands."""
 
     workers: tuple[str, ...]
-    thresholds: tuple[float, ...]
-    """One less than workers: the last answer stands."""
+    thresholds: tuple[float, ...]  # one less than workers: the last answer stands
     weights: Mapping[str, Floats]
     """Of the logistic scorer, by worker; empty when it has learnt nothing."""
 
 
-def untrained_stages(workers: Sequence[str], threshold: float, pool: Pool) -> Stages:
-    """Return the stages of a cascade that has learnt nothing: the workers that were named."""
-    chosen = tuple(known(pool, one) for one in workers)
-    return Stages(chosen, (threshold,) * (len(chosen) - 1), {})
-
-
-def learnt_stages(learned: Artifact, pool: Pool) -> Stages:
-    """Return the stages that were learnt."""
-    refuse_other_workers(learned, pool.workers)
+def _learnt_stages(learned: Artifact) -> Stages:
     names = learned.about.workers
     weights = dict(zip(names, learned.arrays[WEIGHTS], strict=False))
     order = tuple(names[int(at)] for at in learned.arrays[ORDER])
@@ -462,25 +384,56 @@ def cascade_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
-            refuse_taught(learned, question)
-        stages = (
-            learnt_stages(learned, pool) if learned else untrained_stages(workers, threshold, pool)
-        )
+            refuse_unfit(learned, pool, question)
+            stages = _learnt_stages(learned)
+        else:
+            named = tuple(known(pool, one) for one in workers)
+            stages = Stages(named, (threshold,) * (len(named) - 1), {})
         session, sure = Session(question, pool), list[float]()
         for worker, needed in zip(stages.workers, stages.thresholds, strict=False):
             found = await score_answer(session, worker, scoring, stages.weights.get(worker))
             sure.append(round(found.confidence, 6))
             if found.confidence >= needed:
                 return session.answer(found.text, {"stage": worker, "confidences": sure})
-        final = stages.workers[-1]
-        text = await last_answer(session, final, scoring)
+        final = stages.workers[-1]  # as it is scored elsewhere, without a score
+        replies = await session.ask_all([Step(final)] * scoring.last_calls)
+        text = vote(question.kind, [reply.text for reply in replies])
         return session.answer(text, {"stage": final, "confidences": sure})
 
     return answer
 
 
-def cascade_tries_system(scoring: Scoring) -> System:
-    """Return the system that asks and scores the worker whose place in the pool is the epoch."""
+def _cascade(card: SystemCard, usual: Scoring) -> Callable[..., Solver]:
+    def cascade(
+        workers: str | list[str] | None = None,
+        samples: int = usual.samples,
+        threshold: float = THRESHOLD,
+        learned: str | None = None,
+        sha256: str | None = None,
+    ) -> System:
+        """Ask worker after worker until the scorer trusts an answer.
+
+        What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`)
+        and one `threshold` do. UserError for samples other than it was learnt with.
+        """
+        taught = read_artifact(learned, card.name, sha256) if learned else None
+        given = (taught.about.settings or {}).get("samples") if taught else samples
+        if given != samples:
+            raise UserError(f"{learned} was learnt with samples={given}: give the same.")
+        scoring = Scoring(usual.scorer, samples)
+        return cascade_system(scoring, taught, as_names(workers), threshold)
+
+    return registered(cascade, card.solver.partition("/")[2])
+
+
+cascade, cascade_automix = _cascade(CASCADE, AGREEMENT), _cascade(AUTOMIX, VERIFIER)
+cascade_frugal = registered_learner(FRUGAL.name, partial(cascade_system, LOGISTIC))
+
+
+@registered
+def try_cascade(scorer: str, samples: int) -> System:
+    """Ask and score the worker whose place in the pool is the epoch."""
+    scoring = Scoring(cast(Scorer, scorer), samples)
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)
@@ -489,77 +442,3 @@ def cascade_tries_system(scoring: Scoring) -> System:
         return session.answer(found.text, noted)
 
     return answer
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeArguments:
-    """The arguments of a cascade's solver."""
-
-    scoring: Scoring
-    learned: str | None
-    sha256: str | None
-    pool: str | None
-    workers: str | list[str] | None = None
-    threshold: float = THRESHOLD
-
-
-def _cascade_solver(manifest: SystemCard, given: CascadeArguments) -> Solver:
-    """Return the solver of a cascade; UserError for samples other than it was learnt with."""
-    taught = read_artifact(given.learned, manifest.name, given.sha256) if given.learned else None
-    samples = (taught.about.settings or {}).get("samples") if taught else given.scoring.samples
-    if samples != given.scoring.samples:
-        raise UserError(f"{given.learned} was learnt with samples={samples}: give the same.")
-    named = [given.workers] if isinstance(given.workers, str) else given.workers or []
-    system = cascade_system(given.scoring, taught, named, given.threshold)
-    return as_solver(system, given.pool)
-
-
-@solver
-def cascade(
-    workers: str | list[str] | None = None,
-    samples: int = AGREEMENT.samples,
-    threshold: float = THRESHOLD,
-    learned: str | None = None,
-    sha256: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask worker after worker until one's samples agree.
-
-    What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`) and
-    one `threshold` do.
-    """
-    scoring = Scoring("agreement", samples)
-    return _cascade_solver(
-        CASCADE, CascadeArguments(scoring, learned, sha256, pool, workers, threshold)
-    )
-
-
-@solver
-def cascade_automix(
-    workers: str | list[str] | None = None,
-    samples: int = VERIFIER.samples,
-    threshold: float = THRESHOLD,
-    learned: str | None = None,
-    sha256: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask worker after worker until one verifies its own answer in `samples` checks."""
-    scoring = Scoring("verifier", samples)
-    return _cascade_solver(
-        AUTOMIX, CascadeArguments(scoring, learned, sha256, pool, workers, threshold)
-    )
-
-
-@solver
-def cascade_frugal(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Ask worker after worker until a fitted scorer trusts an answer."""
-    read_artifact(learned, FRUGAL.name, sha256)  # it must be trained
-    return _cascade_solver(FRUGAL, CascadeArguments(LOGISTIC, learned, sha256, pool))
-
-
-@solver
-def try_cascade(scorer: str, samples: int, pool: str | None = None) -> Solver:
-    """Ask and score one worker per epoch, in pool order."""
-    return as_solver(cascade_tries_system(Scoring(cast(Scorer, scorer), samples)), pool)

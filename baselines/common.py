@@ -4,31 +4,41 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
+from inspect_ai.solver import Solver, solver
 
 from harness.errors import UserError
-from harness.learning.fit import Artifact, ArtifactSource, TrainingBudget, TrialResult
+from harness.inspect_adapters import as_solver
+from harness.learning.fit import (
+    Arrays,
+    Artifact,
+    ArtifactSource,
+    TrainingBudget,
+    TrialResult,
+    read_artifact,
+    refuse_other_workers,
+)
 from harness.learning.matrix import Floats
+from harness.pool import Pool
 from harness.records import Question
-from harness.rewards.splits import question_digest, whole_text
-
-# § Random numbers of one sample: from the system, the seed, the question and the epoch alone.
-# §
-# § A resumed run repeats them. The system is part of it, so that two controls of one run do
-# § not draw
-# § alike: a mixture's aggregator is not the worker that `random-worker` happened to ask.
+from harness.rewards.splits import question_digest
+from harness.system import System
 
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
-    """Return the random numbers of one system on one sample.
+    """Return the random numbers of one system on one sample, which a resumed run repeats.
+
+    The system is part of it, so that two controls of one run do not draw alike.
 
     >>> seeded_random("a", 0, "q", 1).random() == seeded_random("a", 0, "q", 1).random()
     True
@@ -38,8 +48,29 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
     return Random(f"{system}/{seed}/{question}/{epoch}")
 
 
-# § Packages that an extra brings: imported where they are used, and named where they are
-# § absent.
+def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
+    """Return the solver that Inspect finds: a system's own arguments, and a `pool` by name.
+
+    Its name is that of the function, without `_system`, unless one is given.
+    """
+
+    @wraps(make)
+    def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
+        return as_solver(make(*args, **kwargs), pool)
+
+    own, marked = signature(make), cast(Any, made)
+    added = Parameter("pool", Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
+    marked.__signature__ = own.replace(parameters=[*own.parameters.values(), added])
+    return solver(name or make.__name__.removesuffix("_system"))(made)
+
+
+def registered_learner(name: str, make: Callable[[Artifact], System]) -> Callable[..., Solver]:
+    """Return the solver of a system that needs what it has learnt, from the file `learned`."""
+
+    def learner(learned: str | None = None, sha256: str | None = None) -> System:
+        return make(read_artifact(learned, name, sha256))
+
+    return registered(learner, name.replace("-", "_"))
 
 
 def import_extra(module: str, extra: str) -> Any:
@@ -52,14 +83,12 @@ def import_extra(module: str, extra: str) -> Any:
         ) from None
 
 
-# § One thread for arithmetic: sums over several threads differ in their last bits.
-# §
-# § threadpoolctl comes with scikit-learn; without it nothing is limited, and nothing else
-# § changes.
-
-
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which linear algebra runs on one thread."""
+    """Return a context in which linear algebra runs on one thread.
+
+    Sums over several threads differ in their last bits. threadpoolctl comes with scikit-learn;
+    without it nothing is limited.
+    """
     try:
         control: Any = import_module("threadpoolctl")
     except ImportError:
@@ -67,24 +96,15 @@ def one_thread() -> AbstractContextManager[Any]:
     return control.threadpool_limits(limits=1)
 
 
-# § Embed a text without a model and without a fit: words and word pairs hashed into few
-# § numbers.
-# §
-# § It is crude (no meaning, only shared words), and it is the same on every machine, so that
-# § a system
-# § runs offline and its training can be repeated. Not here: embedders that learn
-# § (baselines/routing/).
-
-
 _WORD = re.compile(r"\w+|[^\w\s]")
-_SIGN = 1 << 31
-"""The bit of a word's hash that decides its sign; the others decide where it counts."""
+_SIGN = 1 << 31  # the bit of a word's hash that decides its sign; the others, where it counts
 
 
 def hash_words(text: str, dims: int) -> Floats:
     """Return `dims` numbers of length 1 for a text: signed, log-scaled counts of words and pairs.
 
-    A text without words is all zeros.
+    No meaning, only shared words; but no model, no fit, and the same on every machine. A text
+    without words is all zeros.
 
     >>> hash_words("2 + 2", 4).shape, round(float(hash_words("a b", 8) @ hash_words("A  b", 8)), 6)
     ((4,), 1.0)
@@ -97,10 +117,6 @@ def hash_words(text: str, dims: int) -> Floats:
         found[(code & ~_SIGN) % dims] += (1 if code & _SIGN else -1) * (1 + np.log(count))
     length = float(np.linalg.norm(found))
     return found / length if length else found
-
-
-# § What the routers of this folder share when they learn by trying: where an artefact is
-# § from.
 
 
 def learnt_from(
@@ -117,11 +133,7 @@ def learnt_from(
         system=system,
         rows_sha256=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
         suites=given.suites,
-        questions=tuple(
-            question_digest(whole_text(question))
-            for question in given.questions
-            if question.id in asked
-        ),
+        questions=tuple(question_digest(one.text) for one in given.questions if one.id in asked),
         workers=given.workers,
         embedder=str(settings.get("embedder", "")),
         calls=sum(one.calls for one in tries),
@@ -129,9 +141,21 @@ def learnt_from(
     )
 
 
-def refuse_taught(learned: Artifact, question: Question) -> None:
-    """Raise UserError for a question that taught an artefact: it cannot be examined by it."""
-    if question_digest(whole_text(question)) in learned.about.questions:
+def add_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
+    """Return arrays under longer names, as several share one artefact."""
+    return {f"{prefix}{name}": values for name, values in arrays.items()}
+
+
+def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
+    """Return the arrays whose names begin so, under what follows."""
+    found = {name: values for name, values in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): values for name, values in found.items()}
+
+
+def refuse_unfit(learned: Artifact, pool: Pool, question: Question) -> None:
+    """Raise UserError where an artefact's workers are absent, or it was taught by the question."""
+    refuse_other_workers(learned, pool.workers)
+    if question_digest(question.text) in learned.about.questions:
         raise UserError(
             f"{learned.about.system} was taught by {question.id}, so it cannot be examined by it: "
             f"train it on other questions."

@@ -1,34 +1,25 @@
-"""Controls: a random worker, a random workflow, the best worker at a conductor's cost."""
+"""Controls: a random worker, a random workflow, the best worker at a conductor's cost.
+
+`random-worker` is the router that knows nothing, `random-workflow` the conductor that knows
+nothing: the same executor and the same room for plans. `compute-matched-*` asks whether planning is
+worth what it costs: k votes of the best worker, k such that a query takes as many list dollars or
+tokens as the conductor's in the same run (found by the run; costs are no labels).
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import floor
 from random import Random
 
-from inspect_ai.solver import Solver, solver
-
-from baselines.by_tests import best_of, public_results
-from baselines.common import seeded_random
-from baselines.single import alone, known
+from baselines.by_tests import best_of, is_tested, public_results
+from baselines.common import registered, seeded_random
+from baselines.single import ONE_CALL, alone, known
 from baselines.voting import vote
 from harness.errors import UserError
-from harness.execute import Session, execute
-from harness.inspect_adapters import as_solver
+from harness.execute import Session
 from harness.pool import Pool
-from harness.records import Answer, Question, Reply
-from harness.system import System, SystemCard, exactly, planned
+from harness.records import Answer, Question
+from harness.system import System, SystemCard, planned
 from harness.workflow import MAX_STEPS, Step, Workflow
-
-# § Random controls: what choosing costs when nobody chooses.
-# §
-# § `random-worker` is the router that knows nothing, `random-workflow` the conductor that
-# § knows
-# § nothing: the same executor and the same room for plans, without a policy. A conductor that
-# § does not
-# § beat it has learned nothing. Draws depend on seed, question and epoch only, so a resumed
-# § run repeats
-# § them.
-
 
 SUBTASKS = (
     "",
@@ -47,7 +38,7 @@ RANDOM_WORKER = SystemCard(
     source="podium (control)",
     calls="1",
     group="controls",
-    expected=exactly(lambda n, args: 1),
+    expected=ONE_CALL,
     recorded=True,
 )
 RANDOM_WORKFLOW = SystemCard(
@@ -79,9 +70,8 @@ def random_worker_system(seed: int = 0) -> System:
     """Return the system that asks one worker, drawn uniformly per question and epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        return alone(
-            seeded_random(RANDOM_WORKER.name, seed, question.id, pool.epoch).choice(pool.workers)
-        )
+        random = seeded_random(RANDOM_WORKER.name, seed, question.id, pool.epoch)
+        return alone(random.choice(pool.workers))
 
     return planned(plan)
 
@@ -98,30 +88,11 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
     return planned(plan)
 
 
-@solver
-def random_worker(seed: int = 0, pool: str | None = None) -> Solver:
-    """Let a random worker answer alone."""
-    return as_solver(random_worker_system(seed), pool)
+random_worker = registered(random_worker_system)
+random_workflow = registered(random_workflow_system)
 
 
-@solver
-def random_workflow(seed: int = 0, max_steps: int = MAX_STEPS, pool: str | None = None) -> Solver:
-    """Run a random workflow of at most `max_steps` steps."""
-    return as_solver(random_workflow_system(seed, max_steps), pool)
-
-
-# § The best single worker with as much compute as a conductor: is planning worth what it
-# § costs?
-# §
-# § Self-consistency over k samples, k chosen so that a query takes as many list dollars, or
-# § as many
-# § tokens in and out, as the conductor's in the same run. Costs are no labels, so matching
-# § them on the
-# § exam itself gives nothing away. Not here: finding k (harness/run/entries.py).
-
-
-MOST_SAMPLES = 1000
-"""No conductor costs as much; a k beyond it is a mistake."""
+MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
 
 
 def _matched(unit: str, what: str) -> SystemCard:
@@ -173,30 +144,29 @@ def compute_matched_system(worker: str, k: float, seed: int = 0) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         count = sample_count(k, seed, question.id, pool.epoch)
-        asked = known(pool, worker)
-        drawn = await execute(Workflow(tuple(Step(asked) for _ in range(count))), question, pool)
-        return replace(drawn, text=await _choose_text(question, pool, drawn.replies))
+        session = Session(question, pool)
+        drawn = await session.ask_all([Step(known(pool, worker))] * count)
+        return session.answer(await _choose_text(session, [reply.text for reply in drawn]))
 
     return answer
 
 
-async def _choose_text(question: Question, pool: Pool, replies: Sequence[Reply]) -> str:
+async def _choose_text(session: Session, texts: Sequence[str]) -> str:
     """Return the best program by public tests where there are any, else what most replies say."""
-    texts = list(dict.fromkeys(reply.text for reply in replies))
-    if question.kind != "program" or pool.trial is None or len(texts) == 1:
-        return vote(question.kind, [reply.text for reply in replies])
-    return texts[best_of(await public_results(Session(question, pool), texts))]
+    different = list(dict.fromkeys(texts))
+    if not is_tested(session) or len(different) == 1:
+        return vote(session.question.kind, texts)
+    return different[best_of(await public_results(session, different))]
 
 
-@solver
+@registered
 def compute_matched(
     worker: str | None = None,
     k: float | None = None,
     matched_with: str = "",
     seed: int = 0,
-    pool: str | None = None,
-) -> Solver:
+) -> System:
     """Ask one worker k times on average; `matched_with` travels in the log as provenance."""
     if worker is None or k is None:
         raise UserError("k is known once the system that is matched has sat the exam")
-    return as_solver(compute_matched_system(worker, k, seed), pool)
+    return compute_matched_system(worker, k, seed)

@@ -7,12 +7,10 @@ the next user message.
 
 from collections.abc import Sequence
 
-from inspect_ai.solver import Solver, solver
-
+from baselines.common import registered
 from baselines.single import at_least_one, known
 from baselines.voting import vote
 from harness.execute import Session
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Answer, Question, Reply
 from harness.system import System, SystemCard, exactly
@@ -25,8 +23,7 @@ AGAIN = (
 )
 """Our own words, from the paper's description: the authors' repository has no licence."""
 
-AGENTS, ROUNDS = 3, 2
-"""The authors' setting in most of their tables."""
+AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
 
 DEBATE = SystemCard(
     name="debate",
@@ -63,7 +60,7 @@ def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int =
     at_least_one("A debate", "rounds", rounds)
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         session = Session(question, pool)
         latest = await session.ask_all([Step(asked)] * agents)
         for number in range(1, rounds):
@@ -81,9 +78,4 @@ def _turn(worker: str, latest: Sequence[Reply], agent: int, number: int) -> Step
     return Step(worker, show_others(others), reads=own)
 
 
-@solver
-def debate(
-    worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS, pool: str | None = None
-) -> Solver:
-    """Let copies of one worker debate and vote."""
-    return as_solver(debate_system(worker, agents, rounds), pool)
+debate = registered(debate_system)

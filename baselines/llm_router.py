@@ -1,21 +1,21 @@
 """A model as router: the pool's conductor is shown numbered workers and names one of them.
 
 Its call is billed in the role `conductor`. The control for a learned router and for a conductor:
-the same information, no training, and a plan of one step. Not here: plans (conductor/).
+the same information, no training, and a plan of one step.
 """
 
 import re
 from collections.abc import Sequence
 
 from inspect_ai.model import ChatMessageUser
-from inspect_ai.solver import Solver, solver
 
+from baselines.common import registered
+from baselines.single import ONE_CALL
 from harness.errors import UserError
 from harness.execute import Session
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
-from harness.system import System, SystemCard, exactly
+from harness.system import System, SystemCard
 from harness.workflow import Step
 
 ROUTE = """\
@@ -44,7 +44,7 @@ ROUTER_LLM = SystemCard(
     group="routers",
     source="podium (a common control); no training",
     calls="1, plus 1 of the conductor",
-    expected=exactly(lambda _n, _args: 1),
+    expected=ONE_CALL,
     prompts=(ROUTE,),
     needs=frozenset({"conductor"}),
     conductor_calls=1,
@@ -89,7 +89,4 @@ def llm_router_system(*, cards: bool = True) -> System:
     return answer
 
 
-@solver
-def router_llm(cards: bool = True, pool: str | None = None) -> Solver:
-    """Let the conductor name who answers; `cards` shows what each worker is good at."""
-    return as_solver(llm_router_system(cards=cards), pool)
+router_llm = registered(llm_router_system, "router_llm")

@@ -1,45 +1,38 @@
-"""MasRouter (arXiv 2502.11133): designs of multi-agent systems, drawn or chosen by score."""
+"""MasRouter (Yue et al. 2025, arXiv 2502.11133): a collaboration mode, who takes part, which roles.
+
+From the paper's description; prompts and roles are ours. MasRouter samples a design from four
+cascaded networks and trains them by policy gradient. `router-mas` draws designs on the train split,
+fits a ridge regression of the grade on design and question, and takes the best of many drawn
+designs: explore, then commit. `mas-sample` draws one.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
-from baselines.common import hash_words, learnt_from, refuse_taught, refuse_too_few, seeded_random
-from harness.errors import UserError
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import (
-    Artifact,
-    Explorer,
-    Round,
-    TrainingBudget,
-    TrialResult,
-    read_artifact,
-    refuse_other_workers,
+from baselines.common import (
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    registered,
+    seeded_random,
 )
+from harness.errors import UserError
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, planned
 from harness.workflow import Step, Workflow
 
-# § MasRouter's space of multi-agent systems: a mode of collaboration, who takes part, in
-# § which role.
-# §
-# § After Yue et al. 2025, arXiv 2502.11133, from the paper's description: six modes, up to
-# § six agents
-# § (here: steps of workers), roles, a worker for each. Prompts and roles are ours. Not here:
-# § choosing
-# § among designs (mas_router.py).
-
-
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = ("io", "cot", "chain", "full", "debate", "reflection")
-MOST = 6
-"""The paper's limit on who takes part."""
+MOST = 6  # the paper's limit on who takes part
+MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
 ALONE = ("io", "cot")
 
 COT = "Think step by step, one line per step, before you give the final answer."
@@ -85,23 +78,22 @@ def draw_design(random: Random, workers: int) -> Design:
     """Draw a design: its mode, how many take part, and each one's worker and role, uniformly."""
     mode = random.choice(MODES)
     count = 1 if mode in ALONE else random.randint(2, MOST)
-    members = [
-        Member(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(count)
-    ]
-    return Design(mode, tuple(members))
+    places = [(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(count)]
+    return Design(mode, tuple(Member(worker, role) for worker, role in places))
 
 
 def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
     """Return the steps of a design; the last one's reply is the answer."""
     names = [workers[member.worker] for member in design.members]
     said = [ROLES[member.role][1] for member in design.members]
-    first = [Step(name, text) for name, text in zip(names, said, strict=True)]
-    if design.mode == "io":
-        return Workflow((first[0],))
     if design.mode == "cot":
-        return Workflow((Step(names[0], join_instructions(said[0], COT)),))
+        return Workflow((Step(names[0], _joined(said[0], COT)),))
     if design.mode == "debate":
-        return Workflow((*first, *_second_round(names), _decision(names)))
+        first = [Step(name, text) for name, text in zip(names, said, strict=True)]
+        everybody = tuple(range(len(names)))
+        second = [Step(name, DEBATE, reads=everybody) for name in names]
+        heard = tuple(range(len(names), 2 * len(names)))
+        return Workflow((*first, *second, Step(names[0], DECIDE, reads=heard)))
     return Workflow(tuple(_step(design.mode, at, names, said) for at in range(len(names))))
 
 
@@ -112,32 +104,11 @@ def _step(mode: Mode, at: int, names: Sequence[str], said: Sequence[str]) -> Ste
     if mode == "reflection":
         last = at == len(names) - 1
         return Step(names[at], CRITIC if at % 2 and not last else REVISE, reads="all")
-    return Step(
-        names[at],
-        join_instructions(said[at], FORWARD),
-        reads="all" if mode == "full" else (at - 1,),
-    )
+    return Step(names[at], _joined(said[at], FORWARD), "all" if mode == "full" else (at - 1,))
 
 
-def _second_round(names: Sequence[str]) -> list[Step]:
-    """Return the round in which everybody has read everybody."""
-    first = tuple(range(len(names)))
-    return [Step(name, DEBATE, reads=first) for name in names]
-
-
-def _decision(names: Sequence[str]) -> Step:
-    second = tuple(range(len(names), 2 * len(names)))
-    return Step(names[0], DECIDE, reads=second)
-
-
-def join_instructions(*parts: str) -> str:
-    """Return the parts that say something, as one instruction."""
-    return " ".join(part for part in parts if part)
-
-
-def most_calls() -> int:
-    """Return the calls of the largest design: a debate of all, two rounds and a decision."""
-    return 2 * MOST + 1
+def _joined(role: str, prompt: str) -> str:
+    return f"{role} {prompt}" if role else prompt
 
 
 def describe_design(design: Design, workers: int) -> Floats:
@@ -154,25 +125,10 @@ def describe_design(design: Design, workers: int) -> Floats:
     return np.array([*modes, len(design.members) / MOST, *shares, *last])
 
 
-# § Routers over multi-agent systems: `router-mas` learns which design fits, `mas-sample`
-# § draws one.
-# §
-# § MasRouter (Yue et al. 2025, arXiv 2502.11133) samples a design from four cascaded networks
-# § and
-# § trains them by policy gradient. Ours draws designs on the train split, fits a ridge
-# § regression of
-# § the grade on design and question, and takes the best of many drawn designs: explore, then
-# § commit.
-
-
-NAME = "router-mas"
-WEIGHTS = "weights"
-WORDS = 4
-"""Hashed features of the question; each meets each feature of a design."""
-RIDGE = 3.0
-"""Of the regression: many more features than a small budget has tries."""
-DRAWN_DESIGNS = 200
-"""Designs that are drawn for a question, of which the best is run."""
+NAME, WEIGHTS = "router-mas", "weights"
+WORDS = 4  # hashed features of the question; each meets each feature of a design
+RIDGE = 3.0  # of the regression: many more features than a small budget has tries
+DRAWN_DESIGNS = 200  # designs that are drawn for a question, of which the best is run
 SOURCE = "MasRouter, arXiv 2502.11133"
 
 
@@ -203,8 +159,7 @@ def mas_router_system(learned: Artifact, seed: int = 0) -> System:
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_other_workers(learned, pool.workers)
-        refuse_taught(learned, question)
+        refuse_unfit(learned, pool, question)
         random, n = seeded_random(NAME, seed, question.id, pool.epoch), len(names)
         designs = [draw_design(random, n) for _ in range(DRAWN_DESIGNS)]
         expected = [float(design_features(question, one, n) @ weights) for one in designs]
@@ -221,7 +176,7 @@ class MasExplorer:
         self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
     ) -> Round | None:
         """Return the one round there is: all questions, as often as the budget allows."""
-        refuse_too_few(NAME, given, most_calls())
+        refuse_too_few(NAME, given, MOST_CALLS)
         if done:
             return None
         questions, epochs = self._extent(given)
@@ -230,10 +185,7 @@ class MasExplorer:
 
     def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
         """Return the regression's weights; UserError when nothing was graded."""
-        asked, n = (
-            {question.id: question for question in given.questions},
-            len(given.workers),
-        )
+        asked, n = {question.id: question for question in given.questions}, len(given.workers)
         rows: list[Floats] = []
         grades: list[float] = []
         for one in (one for tried in done for one in tried):
@@ -253,11 +205,8 @@ class MasExplorer:
         while True:
             epoch += 1
             for at, question in enumerate(given.questions):
-                spent += len(
-                    design_workflow(
-                        sample_design(given.seed, question, epoch, n), given.workers
-                    ).steps
-                )
+                design = sample_design(given.seed, question, epoch, n)
+                spent += len(design_workflow(design, given.workers).steps)
                 if spent > given.calls:
                     return (at, 1) if epoch == 1 else (len(given.questions), epoch - 1)
 
@@ -268,10 +217,6 @@ def ridge(rows: Floats, grades: Floats) -> Floats:
     return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
 
 
-def _explorer() -> Explorer:
-    return MasExplorer()
-
-
 MAS_SAMPLE = SystemCard(
     name="mas-sample",
     solver="baselines/mas_sample",
@@ -279,20 +224,18 @@ MAS_SAMPLE = SystemCard(
     group="controls",
     source=f"podium (control); the space of {SOURCE}",
     calls="1-13",
-    expected=lambda _n, _args: (1, most_calls()),
+    expected=lambda _n, _args: (1, MOST_CALLS),
     prompts=PROMPTS,
     deviations=("modes, roles and prompts are in our own words, from the paper's description",),
 )
-ROUTER_MAS = SystemCard(
+ROUTER_MAS = replace(
+    MAS_SAMPLE,
     name=NAME,
     solver="baselines/router_mas",
     summary="A learned choice of collaboration mode, members and roles for each question.",
     group="routers",
     source=SOURCE,
-    calls="1-13",
-    expected=MAS_SAMPLE.expected,
-    prompts=PROMPTS,
-    explorer=_explorer,
+    explorer=MasExplorer,
     deviations=(
         "a ridge regression on hashed words over drawn designs (the authors: four networks on "
         "sentence embeddings, trained by policy gradient)",
@@ -303,15 +246,10 @@ ROUTER_MAS = SystemCard(
 )
 
 
-@solver
-def mas_sample(seed: int = 0, pool: str | None = None) -> Solver:
-    """Run a design drawn at random."""
-    return as_solver(mas_sample_system(seed), pool)
+mas_sample = registered(mas_sample_system)
 
 
-@solver
-def router_mas(
-    seed: int = 0, learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Run the design of which the most is expected after training."""
-    return as_solver(mas_router_system(read_artifact(learned, NAME, sha256), seed), pool)
+@registered
+def router_mas(seed: int = 0, learned: str | None = None, sha256: str | None = None) -> System:
+    """Return `mas_router_system` of the file `learned`."""
+    return mas_router_system(read_artifact(learned, NAME, sha256), seed)

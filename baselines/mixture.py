@@ -4,29 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from inspect_ai.solver import Solver, solver
-
-from baselines.common import seeded_random
-from baselines.single import at_least_one, known
+from baselines.common import registered, seeded_random
+from baselines.single import at_least_one, calls_by, known
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, exactly, planned
 from harness.workflow import REPLIES, Sampling, Step, Workflow
-
-# § Mixture-of-Agents: layers of proposers, then an aggregator (Wang et al., arXiv
-# § 2406.04692).
-# §
-# § Layers are counted as in the paper, aggregator included: `moa-lite` is one layer of
-# § proposers and
-# § the aggregator (2), `moa-3` has two layers of proposers (3). From the second layer on, a
-# § worker
-# § finds the replies of the layer before it in its system message and the unchanged question
-# § after it.
-# § `moa-paper` is what the Conductor paper ran under that name. One worker in all places is
-# § self_mixture.py.
-
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
 You have been provided with a set of responses from various open-source models to the latest user \
@@ -44,8 +28,7 @@ togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 WARM = Sampling(temperature=0.7)
 """The authors' temperature, for proposers and aggregator: same file."""
 
-LAYERS = 3
-"""The authors' own number (arXiv 2406.04692, section 3.1)."""
+LAYERS = 3  # the authors' own number (arXiv 2406.04692, section 3.1)
 
 OWN_LIMIT = "each worker keeps its own token limit (the authors: 2048)"
 _DEVIATIONS = (
@@ -63,11 +46,12 @@ _AGGREGATOR = (
 def _calls(n: int, args: Mapping[str, Any]) -> int:
     """Return the calls of `moa-3`, whose proposers may be a choice."""
     named = args.get("proposers") or n
-    count = named if isinstance(named, int) else len(_listed(named))
+    count = named if isinstance(named, int) else len(as_names(named))
     return (int(args.get("layers") or LAYERS) - 1) * count + 1
 
 
-def _listed(named: str | Sequence[str] | None) -> tuple[str, ...]:
+def as_names(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the workers that an argument names: one, several or none."""
     return (named,) if isinstance(named, str) else tuple(named or ())
 
 
@@ -109,7 +93,11 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return the workflow of Mixture-of-Agents: `layers - 1` layers of proposers, then one step."""
+    """Return the workflow of Mixture-of-Agents: `layers - 1` layers of proposers, then one step.
+
+    Layers are counted as in the paper, aggregator included. From the second on, a worker finds the
+    replies of the layer before in its system message, and the unchanged question after it.
+    """
     steps: list[Step] = []
     before: tuple[int, ...] = ()
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):
@@ -129,7 +117,7 @@ def moa_system(
 
     def plan(question: Question, pool: Pool) -> Workflow:
         chosen = [known(pool, worker) for worker in proposers or pool.workers]
-        return layered(chosen, known(pool, aggregator or pool.workers[0]), layers)
+        return layered(chosen, known(pool, aggregator), layers)
 
     return planned(plan)
 
@@ -144,38 +132,26 @@ def moa_paper_system(seed: int = 0) -> System:
     return planned(plan)
 
 
-@solver
+@registered
 def moa_3(
     layers: int = LAYERS,
     proposers: str | list[str] | None = None,
     aggregator: str | None = None,
-    pool: str | None = None,
-) -> Solver:
+) -> System:
     """Mixture-of-Agents; `proposers` is one worker or several (`-S proposers=a,b`), else all."""
-    return as_solver(moa_system(layers, _listed(proposers), aggregator), pool)
+    return moa_system(layers, as_names(proposers), aggregator)
 
 
-@solver
-def moa_lite(aggregator: str | None = None, pool: str | None = None) -> Solver:
+@registered
+def moa_lite(aggregator: str | None = None) -> System:
     """Mixture-of-Agents with one layer of proposers: all workers, then the aggregator."""
-    return as_solver(moa_system(2, (), aggregator), pool)
+    return moa_system(2, (), aggregator)
 
 
-@solver
-def moa_paper(seed: int = 0, pool: str | None = None) -> Solver:
-    """All workers, then an aggregator drawn at random, as the Conductor paper ran it."""
-    return as_solver(moa_paper_system(seed), pool)
+moa_paper = registered(moa_paper_system)
 
 
-# § Self-MoA: Mixture-of-Agents whose proposers and aggregator are one and the same worker.
-# §
-# § Without it nobody can tell whether mixing workers helps, or only asking often (Li et al.,
-# § arXiv
-# § 2502.00674).
-
-
-SAMPLES = 6
-"""As many as Mixture-of-Agents had proposers in the authors' comparison."""
+SAMPLES = 6  # as many as Mixture-of-Agents had proposers in the authors' comparison
 
 SELF_MOA = SystemCard(
     name="self-moa",
@@ -183,7 +159,7 @@ SELF_MOA = SystemCard(
     summary="One worker answers k times, then synthesises its own replies.",
     source="Li et al. 2025, arXiv 2502.00674 (written from the paper: its repository has no code)",
     calls="k + 1, with k = 6 unless said",
-    expected=exactly(lambda n, args: int(args.get("k") or SAMPLES) + 1),
+    expected=calls_by("k", SAMPLES, 1),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     k="k",
     on_best=True,
@@ -201,14 +177,7 @@ def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
     """Return the system that asks `worker` (default: the pool's first) k times, then once more."""
     at_least_one("Self-MoA", "k", k)
 
-    def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker or pool.workers[0])
-        return layered([asked] * k, asked, layers=2)
-
-    return planned(plan)
+    return planned(lambda _, pool: layered([known(pool, worker)] * k, known(pool, worker), 2))
 
 
-@solver
-def self_moa(worker: str | None = None, k: int = SAMPLES, pool: str | None = None) -> Solver:
-    """Let one worker propose k times and aggregate what it proposed."""
-    return as_solver(self_moa_system(worker, k), pool)
+self_moa = registered(self_moa_system)

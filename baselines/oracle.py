@@ -1,4 +1,10 @@
-"""The oracle, a labelled control: for each question, the plan that is expected to do best."""
+"""The oracle, a labelled control: for each question, the plan that is expected to do best.
+
+It looks at targets, so it is no method; it shows how much choosing among the enumerated plans could
+gain. It is not a realised per-question maximum, which rewards luck: plans are chosen on draws with
+seeds of their own, and the table's accuracy comes from the evaluation's seed. Where only one
+recorded reply exists nothing but the realised maximum can be had, and it is labelled.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +18,7 @@ from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
+from baselines.single import alone
 from harness.context import PLACE
 from harness.errors import UserError
 from harness.execute import execute
@@ -24,39 +31,24 @@ from harness.request import request_digest
 from harness.system import System, SystemCard, planned
 from harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
 
-# § The plans among which the oracle chooses: an enumerated, bounded set, shortest first.
-# §
-# § With n workers it holds n singles, 2 n (n - 1) chains of two, n (n - 1) (n - 2) chains of
-# § three and,
-# § from four workers on, n fan-ins of at most five steps: 464 plans for eight workers.
-# § Subtasks are
-# § neutral, because a plan that spells out a solution would be one more worker. The best plan
-# § of *any*
-# § wording may be better still, so the oracle is the oracle of this set.
-
-
+# Neutral: a plan that spells out a solution would be one more worker.
 GATHER = "Write down the facts and intermediate results that answering the question needs."
 USE = "Use the work above to answer the question."
 FINISH = "State the final answer of the work above, in the form the question asks for."
 
 
 def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return every plan of the set, in the order in which they are tried.
+    """Return every plan of the set, shortest first: singles, chains of two and three, fan-ins.
 
     >>> len(enumerate_plans(["a", "b", "c"])), len(enumerate_plans("abcdefgh"))
     (21, 464)
     """
-    return (
-        *single_plans(workers),
-        *_pairs(workers),
-        *_triples(workers),
-        *_fan_ins(workers),
-    )
+    return (*single_plans(workers), *_pairs(workers), *_triples(workers), *_fan_ins(workers))
 
 
 def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
     """Return the canonical requests: all that a recorded pool can answer."""
-    return tuple(Workflow((Step(worker),)) for worker in workers)
+    return tuple(alone(worker) for worker in workers)
 
 
 def _pairs(workers: Sequence[str]) -> Iterator[Workflow]:
@@ -81,18 +73,6 @@ def _fan_ins(workers: Sequence[str]) -> Iterator[Workflow]:
         others = (*workers[at + 1 :], *workers[:at])[: MAX_STEPS - 1]
         steps = [Step(worker) for worker in others]
         yield Workflow((*steps, Step(aggregator, USE, reads="all")))
-
-
-# § The oracle, a labelled control: for each question, the plan with the highest expected
-# § accuracy.
-# §
-# § It looks at targets, so it is no method; it shows how much choosing plans could gain. It
-# § is not a
-# § realised per-question maximum, which rewards luck: plans are chosen on draws with seeds of
-# § their
-# § own, and the table's accuracy comes from the evaluation's seed. Where only one recorded
-# § reply exists
-# § nothing but the realised maximum can be had; `realised` computes it and says so.
 
 
 ORACLE = SystemCard(
@@ -138,7 +118,7 @@ class PlanChoice:
     """`realised`: chosen and measured on one recorded reply, so an upper bound."""
 
 
-async def expected(
+async def best_expected(
     plans: Sequence[Workflow],
     question: Question,
     *,
@@ -172,7 +152,7 @@ async def expected(
     return PlanChoice(best, await trials.measure(best, fresh), draws)
 
 
-async def realised(
+async def best_realised(
     plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
 ) -> PlanChoice:
     """Return the first plan with the highest grade on the one draw that exists: an upper bound."""
@@ -189,8 +169,7 @@ class _Trials:
     question: Question
     pool_factory: PoolFactory
     grade: GradeText
-    pools: dict[int, Pool] = field(default_factory=dict[int, Pool])
-    memories: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    pools: dict[int, tuple[Pool, Memory]] = field(default_factory=dict[int, tuple[Pool, Memory]])
     grades: dict[str, float] = field(default_factory=dict[str, float])
 
     async def challenge(
@@ -211,8 +190,8 @@ class _Trials:
 
     async def _draw(self, plan: Workflow, seed: int) -> float:
         if seed not in self.pools:
-            self.pools[seed], self.memories[seed] = self.pool_factory(seed), {}
-        base, memory = self.pools[seed], self.memories[seed]
+            self.pools[seed] = self.pool_factory(seed), {}
+        base, memory = self.pools[seed]
         pool = _RememberingPool(
             models=base.models, spec=base.spec, epoch=base.epoch, spend=base.spend, memory=memory
         )
@@ -303,17 +282,10 @@ def oracle(plans: str, pool: str | None = None) -> Solver:
     return as_solver(oracle_system(read_plans(PLACE.get().log_dir / plans)), pool)
 
 
-# § Make the oracle's file of plans for an exam: what `podium run --system oracle` does first.
-# §
-# § The grader comes in as a function, so this file knows no suite. Plans that the file
-# § already has are
-# § kept: a resumed or enlarged run only chooses what is missing.
-
-
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
     """Choose a plan for every question that has none yet, and write each one down.
 
-    On a recorded pool there is one draw, so the choice is realised: see `baselines.oracle`.
+    On a recorded pool there is one draw, so the choice is realised.
     """
     choices = read_plans(path) if path.is_file() else {}
     missing = [question for question in questions if question.id not in choices]
@@ -323,9 +295,10 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
 
     async def choose(question: Question) -> PlanChoice:
         if spec.replayed:
-            return await realised(single_plans(spec.names), question, pool=pool(0), grade=grade)
+            singles = single_plans(spec.names)
+            return await best_realised(singles, question, pool=pool(0), grade=grade)
         plans = enumerate_plans(spec.names)
-        return await expected(plans, question, pool_factory=pool, grade=grade)
+        return await best_expected(plans, question, pool_factory=pool, grade=grade)
 
     async def choose_all() -> None:
         for question in missing:

@@ -5,13 +5,11 @@ the conversation; `long-context` asks once and lets it write five times as much.
 worker whether it was right: feedback from tests is by_tests.py.
 """
 
-from inspect_ai.solver import Solver, solver
-
-from baselines.single import at_least_one, known
-from harness.inspect_adapters import as_solver
+from baselines.common import registered
+from baselines.single import ONE_CALL, at_least_one, calls_by, known
 from harness.pool import Pool
 from harness.records import Question
-from harness.system import System, SystemCard, exactly, planned
+from harness.system import System, SystemCard, planned
 from harness.workflow import Sampling, Step, Workflow
 
 REVIEW = (
@@ -20,8 +18,7 @@ REVIEW = (
 )
 """Our own words: the paper (arXiv 2512.04388) does not print its prompt."""
 
-TIMES = 5
-"""Prompts of self-reflection in all, and the token limit's factor: arXiv 2512.04388."""
+TIMES = 5  # prompts of self-reflection in all, and the token limit's factor: arXiv 2512.04388
 
 PAPER = "the 5x rows of the Conductor paper, arXiv 2512.04388"
 
@@ -31,7 +28,7 @@ SELF_REFLECTION = SystemCard(
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
     source=PAPER,
     calls="k, with k = 5 unless said",
-    expected=exactly(lambda n, args: int(args.get("k") or TIMES)),
+    expected=calls_by("k", TIMES),
     prompts=(REVIEW,),
     k="k",
     on_best=True,
@@ -47,7 +44,7 @@ LONG_CONTEXT = SystemCard(
     summary="One worker answers once and may write five times as many tokens.",
     source=PAPER,
     calls="1",
-    expected=exactly(lambda n, args: 1),
+    expected=ONE_CALL,
     k="times",
     on_best=True,
     deviations=(
@@ -63,7 +60,7 @@ def self_reflection_system(worker: str | None = None, k: int = TIMES) -> System:
     at_least_one("Self-reflection", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         reviews = (Step(asked, REVIEW, reads="all") for _ in range(k - 1))
         return Workflow((Step(asked), *reviews))
 
@@ -74,20 +71,9 @@ def long_context_system(worker: str | None = None, times: int = TIMES) -> System
     """Return the system that asks once, with the worker's own token limit times `times`."""
     at_least_one("Long context", "times", times)
 
-    def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker or pool.workers[0])
-        return Workflow((Step(asked, sampling=Sampling(times_max_tokens=times)),))
-
-    return planned(plan)
+    more = Sampling(times_max_tokens=times)
+    return planned(lambda _, pool: Workflow((Step(known(pool, worker), sampling=more),)))
 
 
-@solver
-def self_reflection(worker: str | None = None, k: int = TIMES, pool: str | None = None) -> Solver:
-    """Let one worker answer and review its answer, k prompts in all."""
-    return as_solver(self_reflection_system(worker, k), pool)
-
-
-@solver
-def long_context(worker: str | None = None, times: int = TIMES, pool: str | None = None) -> Solver:
-    """Let one worker answer once with `times` its token limit."""
-    return as_solver(long_context_system(worker, times), pool)
+self_reflection = registered(self_reflection_system)
+long_context = registered(long_context_system)

@@ -6,10 +6,8 @@ workers, same number of calls for every question.
 
 from collections.abc import Sequence
 
-from inspect_ai.solver import Solver, solver
-
+from baselines.common import registered
 from baselines.single import known
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
 from harness.system import System, SystemCard, exactly, planned
@@ -58,35 +56,17 @@ def cast(workers: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]
     return tuple(player or next(queue) for player in players)
 
 
-def three_steps(planner: str, executor: str, verifier: str) -> Workflow:
-    """Return the workflow: each step reads everything before it."""
-    return Workflow(
-        (
-            Step(planner, PLAN),
-            Step(executor, EXECUTE, reads=(0,)),
-            Step(verifier, VERIFY, reads=(0, 1)),
-        )
-    )
-
-
 def roles_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
-    """Return the three-step system; roles left open are filled by `cast`."""
+    """Return the three-step system, each step reading all before it; `cast` fills open roles."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        players = cast(pool.workers, (planner, executor, verifier))
-        return three_steps(*(known(pool, player) for player in players))
+        players = [known(pool, one) for one in cast(pool.workers, (planner, executor, verifier))]
+        reads = ((), (0,), (0, 1))
+        return Workflow(tuple(map(Step, players, (PLAN, EXECUTE, VERIFY), reads)))
 
     return planned(plan)
 
 
-@solver
-def planner_executor_verifier(
-    planner: str | None = None,
-    executor: str | None = None,
-    verifier: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Plan, execute, verify; each role is a worker's name, or left to the pool."""
-    return as_solver(roles_system(planner, executor, verifier), pool)
+planner_executor_verifier = registered(roles_system, "planner_executor_verifier")

@@ -1,7 +1,13 @@
-"""Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices."""
+"""Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices.
+
+A question is judged once, by a router that did not see it, neither under its id nor under another
+one: questions whose texts differ in form only are one question here. Routers are refitted for each
+fold, in memory, and nothing of it is kept, so a matrix that must not be published can be judged on.
+Figures only: intervals and tables are made by reports/.
+"""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
@@ -9,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers.router import (
+from baselines.routers import (
     Choices,
     Embedder,
     Estimates,
@@ -22,27 +28,6 @@ from harness.errors import UserError
 from harness.learning.matrix import Floats, Matrix, MatrixQuestion
 from harness.rewards.splits import question_digest
 from harness.text import pluralise
-
-# § Judging routers on a matrix: splits, the anchors they are held against, and a sweep over
-# § prices.
-# §
-# § Reading order: `splits.py` (who learns from what), `anchors.py` (rows that no learning
-# § makes),
-# § `judged.py` (every system on every held-out question). Figures only: intervals and tables
-# § are
-# § reports/routes.py. Not here: routers themselves (baselines/routing/), where verdicts are
-# § from
-# § (baselines/matrices/).
-
-
-# § Which questions teach and which are judged: by date, drawn, or as the source declares.
-# §
-# § Nothing that is judged has taught, neither under its id nor under another one: questions
-# § whose texts
-# § differ in form only (harness/rewards/splits.py) are one question here. Not here: whether a
-# § paraphrase
-# § is the same question; nobody looks for that.
-
 
 Rows = NDArray[np.intp]
 FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
@@ -60,15 +45,9 @@ class Fold:
 class Split:
     """One or more folds; no question is judged in two of them."""
 
-    name: str
-    """How it was made, in words: `the last 30 % by date`."""
+    name: str  # how it was made, in words: `the last 30 % by date`
     folds: tuple[Fold, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def judged(self) -> int:
-        """Questions that are judged."""
-        return sum(len(fold.test) for fold in self.folds)
 
 
 def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) -> Split:
@@ -105,17 +84,13 @@ def split_by_date(matrix: Matrix, share: float) -> Split:
         raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
     n = len(matrix.questions)
     at = n - math.ceil(n * share - 1e-9)
-    order = sorted(range(n), key=lambda one: _by_day(matrix.questions[one]))
+    days = [(asked.date, asked.id) for asked in matrix.questions]
+    order = sorted(range(n), key=days.__getitem__)
     if not 0 < at < n:
         raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
-    first, last = matrix.questions[order[0]].date, matrix.questions[order[-1]].date
-    cut = matrix.questions[order[at]].date
+    first, cut, last = (days[order[one]][0] for one in (0, at, -1))
     name = f"the last {100 * share:g} % by date ({cut} to {last}), taught by {at} from {first} on"
     return Split(name, (Fold(np.array(order[:at]), np.array(order[at:])),))
-
-
-def _by_day(asked: MatrixQuestion) -> tuple[str, str]:
-    return asked.date, asked.id
 
 
 def split_drawn(matrix: Matrix, share: float, seed: int) -> Split:
@@ -124,10 +99,7 @@ def split_drawn(matrix: Matrix, share: float, seed: int) -> Split:
     For what is too dear to learn anew in every fold. UserError when a side would be empty.
     """
     n = len(matrix.questions)
-    units: dict[str, list[int]] = {}
-    for at, asked in enumerate(matrix.questions):
-        units.setdefault(question_key(asked), []).append(at)
-    order = list(units.values())
+    order = _units(map(question_key, matrix.questions))
     Random(f"share/{seed}").shuffle(order)
     test: list[int] = []
     while order and len(test) < math.ceil(n * share - 1e-9):
@@ -144,13 +116,10 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
 
     What belongs together stays in one fold: equal questions, or with `by_group` all of a group.
     """
-    units: dict[str, list[int]] = {}
-    for at, asked in enumerate(matrix.questions):
-        units.setdefault(asked.group if by_group else question_key(asked), []).append(at)
-    if not 2 <= k <= len(units):
+    order = _units(asked.group if by_group else question_key(asked) for asked in matrix.questions)
+    if not 2 <= k <= len(order):
         what = "groups" if by_group else "questions"
-        raise UserError(f"{matrix.name}: {k} folds need 2 to {len(units)} ({what}).")
-    order = list(units.values())
+        raise UserError(f"{matrix.name}: {k} folds need 2 to {len(order)} ({what}).")
     Random(f"folds/{seed}").shuffle(order)
     order.sort(key=len, reverse=True)  # stable: shuffled among equals
     folds: list[list[int]] = [[] for _ in range(k)]
@@ -162,19 +131,24 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
     return Split(f"{k} folds{grouped}, seed {seed}, each question judged once", tuple(made))
 
 
+def _units(keys: Iterable[str]) -> list[list[int]]:
+    """Return the indices that have one key together."""
+    units: dict[str, list[int]] = {}
+    for at, key in enumerate(keys):
+        units.setdefault(key, []).append(at)
+    return list(units.values())
+
+
 def split_declared(matrix: Matrix) -> Split:
     """Return the split that a source declares; UserError when it declares none."""
-    sides = [
-        [at for at, one in enumerate(matrix.questions) if one.split == side] for side in _SIDES
-    ]
-    if not all(sides):
+    train, test = (
+        np.array([at for at, one in enumerate(matrix.questions) if one.split == side])
+        for side in ("train", "eval")
+    )
+    if not (len(train) and len(test)):
         raise UserError(f"{matrix.name} declares no train and eval questions; split by folds:5.")
-    train, test = (np.array(side) for side in sides)
     name = f"as declared by its source: {len(train)} teach, {len(test)} are judged"
     return Split(name, (Fold(train, test),))
-
-
-_SIDES = ("train", "eval")
 
 
 def question_key(asked: MatrixQuestion) -> str:
@@ -187,33 +161,24 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
     folds: list[Fold] = []
     dropped = 0
     for fold in split.folds:
-        shared = _shared(matrix.questions, keys, fold)
+        judged: list[int] = fold.test.tolist()
+        taught: list[int] = fold.train.tolist()
+        asked = {keys[at] for at in judged} | {matrix.questions[at].id for at in judged}
+        shared = [at for at in taught if keys[at] in asked or matrix.questions[at].id in asked]
         if shared and not drop_shared:
-            raise UserError(_shared_refusal(matrix, keys, fold, shared))
+            first = shared[0]
+            same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
+            raise UserError(
+                f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, "
+                f"first {matrix.questions[first].id}, which is {', '.join(same)}: leave them out "
+                "of what teaches with --drop-shared."
+            )
         dropped += len(shared)
         folds.append(Fold(np.setdiff1d(fold.train, shared), fold.test) if shared else fold)
     if not dropped:
         return split
     note = f"{pluralise(dropped, 'question')} taught nobody: judged too, under this or another id."
     return replace(split, folds=tuple(folds), notes=(*split.notes, note))
-
-
-def _shared(questions: Sequence[MatrixQuestion], keys: Sequence[str], fold: Fold) -> list[int]:
-    judged: list[int] = fold.test.tolist()
-    taught: list[int] = fold.train.tolist()
-    asked = {keys[at] for at in judged} | {questions[at].id for at in judged}
-    return [at for at in taught if keys[at] in asked or questions[at].id in asked]
-
-
-def _shared_refusal(matrix: Matrix, keys: Sequence[str], fold: Fold, shared: Sequence[int]) -> str:
-    first = shared[0]
-    judged: list[int] = fold.test.tolist()
-    same = [matrix.questions[at].id for at in judged if keys[at] == keys[first]]
-    return (
-        f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, first "
-        f"{matrix.questions[first].id}, which is {', '.join(same)}: leave them out of what teaches "
-        "with --drop-shared."
-    )
 
 
 def _share(text: str, how: str) -> float:
@@ -232,13 +197,6 @@ def _count(text: str, how: str) -> int:
     return int(text)
 
 
-# § Rows that no learning makes: one worker always, one at random, the best in hindsight.
-# §
-# § What a router is held against. The best single worker is chosen on the questions that
-# § teach; chosen
-# § on those that are judged, the best of n looks better than it is, and is flagged.
-
-
 @dataclass(frozen=True, slots=True)
 class ChosenFigures:
     """One system on some questions, (questions,) each; NaN is unknown."""
@@ -250,18 +208,14 @@ class ChosenFigures:
 
 def chosen_figures(matrix: Matrix, chosen: Choices) -> ChosenFigures:
     """Return the entries of the chosen workers."""
-    rows = np.arange(len(chosen))
-    return ChosenFigures(
-        *(part[rows, chosen] for part in (matrix.scores, matrix.usd, matrix.tokens_out))
-    )
+    rows, parts = np.arange(len(chosen)), (matrix.scores, matrix.usd, matrix.tokens_out)
+    return ChosenFigures(*(part[rows, chosen] for part in parts))
 
 
 def random_figures(matrix: Matrix) -> ChosenFigures:
     """Return what asking a random worker comes to, exactly: each row's mean, no draw."""
-    scores, usd, tokens = (
-        part.mean(axis=1) for part in (matrix.scores, matrix.usd, matrix.tokens_out)
-    )
-    return ChosenFigures(scores, usd, tokens)
+    parts = (matrix.scores, matrix.usd, matrix.tokens_out)
+    return ChosenFigures(*(part.mean(axis=1) for part in parts))
 
 
 def best_single_worker(train: Matrix) -> int:
@@ -284,20 +238,6 @@ def oracle_choices(matrix: Matrix) -> Choices:
     return best_workers(matrix.scores, matrix.usd)
 
 
-def count_unanswered(matrix: Matrix) -> int:
-    """Return how many questions nobody scores on."""
-    return int((matrix.scores.max(axis=1) <= 0).sum())
-
-
-# § Every system on every held-out question: routers refitted for each fold, and the anchors.
-# §
-# § A question is judged once, by a router that did not see it. A sweep over the willingness
-# § to pay
-# § gives each router a frontier, a list of points, where all dollars are known. Fitting is
-# § done in
-# § memory and nothing of it is kept, so a matrix that must not be published can be judged on.
-
-
 BEST_SINGLE = "best-single"
 HINDSIGHT = f"{BEST_SINGLE} (hindsight)"
 ORACLE = "oracle-router"
@@ -313,13 +253,12 @@ RowKind = Literal["router", "anchor", "single"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedSystem:
-    """One system on all judged questions, in the order of `Judgement.questions`."""
+    """One system on all judged questions, in the order of `RouterEvaluation.questions`."""
 
     system: str
     kind: RowKind
     figures: ChosenFigures
-    chosen: Choices | None
-    """None for a mixture of workers."""
+    chosen: Choices | None  # None for a mixture of workers
     note: str = ""
 
 
@@ -338,10 +277,8 @@ class RouterEvaluation:
 
     questions: tuple[str, ...]
     rows: tuple[EvaluatedSystem, ...]
-    frontiers: Mapping[str, tuple[SweepPoint, ...]]
-    """By router; empty where dollars are unknown."""
-    refits: int
-    """How often something was fitted: routers times folds."""
+    frontiers: Mapping[str, tuple[SweepPoint, ...]]  # by router; empty where dollars are unknown
+    refits: int  # how often something was fitted: routers times folds
     notes: tuple[str, ...]
 
 
@@ -350,27 +287,8 @@ class RouterField:
     """What is judged: routers that share an embedder, and a seed."""
 
     routers: Sequence[Router]
-    embedder: Embedder | None
-    """None when there is no router."""
+    embedder: Embedder | None  # None when there is no router
     seed: int = 0
-
-
-@dataclass(slots=True)
-class _Choices:
-    """Whom each system asks, over all questions of the matrix; filled fold by fold."""
-
-    by_system: dict[str, Choices]
-    sweeps: dict[tuple[str, float], Choices]
-    size: int
-
-    def put(self, system: str, fold: Fold, chosen: Choices | int) -> None:
-        """Note a system's choices on the judged questions of a fold."""
-        self.by_system.setdefault(system, np.zeros(self.size, np.intp))[fold.test] = chosen
-
-    def swept(self, router: str, willingness: float, fold: Fold, chosen: Choices) -> None:
-        """Note a router's choices at one willingness."""
-        key = (router, willingness)
-        self.sweeps.setdefault(key, np.zeros(self.size, np.intp))[fold.test] = chosen
 
 
 def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> RouterEvaluation:
@@ -380,27 +298,35 @@ def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> Rout
     """
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
-    choices = _Choices({}, {}, len(matrix.questions))
+    # By system and willingness, over all questions of the matrix; filled fold by fold.
+    asks: dict[tuple[str, float | None], Choices] = {}
+
+    def note(system: str, willingness: float | None, fold: Fold, chosen: Choices | int) -> None:
+        whole = asks.setdefault((system, willingness), np.zeros(len(matrix.questions), np.intp))
+        whole[fold.test] = chosen
+
     priced = not np.isnan(matrix.usd).any()
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else []
     for fold in split.folds:
         train, test = matrix.rows(fold.train), matrix.rows(fold.test)
         for name, worker in _always(train, priced=priced):
-            choices.put(name, fold, worker)
+            note(name, None, fold, worker)
         for router, expected in _estimates(contest, train, test):
-            choices.put(router.name, fold, choose_workers(expected))
-            for willingness in ladder:
-                chosen = choose_workers(expected, willingness)
-                choices.swept(router.name, willingness, fold, chosen)
+            for willingness in (None, *ladder):
+                note(router.name, willingness, fold, choose_workers(expected, willingness))
     judged = np.sort(np.concatenate([fold.test for fold in split.folds]))
     exam = matrix.rows(judged)
-    at = {name: chosen[judged] for name, chosen in choices.by_system.items()}
-    sweeps = {key: chosen[judged] for key, chosen in choices.sweeps.items()}
+    chosen = {key: whole[judged] for key, whole in asks.items()}
+    at = {system: one for (system, willingness), one in chosen.items() if willingness is None}
     names = [router.name for router in contest.routers]
     return RouterEvaluation(
         questions=tuple(asked.id for asked in exam.questions),
         rows=tuple(_rows(exam, at, names)),
-        frontiers={name: _frontier(exam, name, at[name], sweeps) for name in names if ladder},
+        frontiers={
+            name: _frontier(exam, {step: chosen[name, step] for step in (*ladder, None)})
+            for name in names
+            if ladder
+        },
         refits=len(names) * len(split.folds),
         notes=_notes(matrix, exam, at),
     )
@@ -441,51 +367,30 @@ def _estimates(
 def _rows(
     exam: Matrix, at: Mapping[str, Choices], routers: Sequence[str]
 ) -> Iterator[EvaluatedSystem]:
-    yield EvaluatedSystem(
-        BEST_SINGLE,
-        "anchor",
-        chosen_figures(exam, at[BEST_SINGLE]),
-        at[BEST_SINGLE],
-        _chosen_note(exam, at),
-    )
+    def row(system: str, kind: RowKind, chosen: Choices, note: str = "") -> EvaluatedSystem:
+        return EvaluatedSystem(system, kind, chosen_figures(exam, chosen), chosen, note)
+
+    taught: list[int] = at[BEST_SINGLE].tolist()
+    names = ", ".join(exam.workers[worker] for worker in dict.fromkeys(taught))
+    yield row(BEST_SINGLE, "anchor", at[BEST_SINGLE], f"chosen on what teaches: {names}")
     for name in routers:
-        yield EvaluatedSystem(name, "router", chosen_figures(exam, at[name]), at[name])
-    yield EvaluatedSystem(
-        "random-worker", "anchor", random_figures(exam), None, "its expected value, no draw"
-    )
+        yield row(name, "router", at[name])
+    note = "its expected value, no draw"
+    yield EvaluatedSystem("random-worker", "anchor", random_figures(exam), None, note)
     for name in ("cheapest-single", "priciest-single"):
         if name in at:
-            yield EvaluatedSystem(name, "anchor", chosen_figures(exam, at[name]), at[name])
+            yield row(name, "anchor", at[name])
     hindsight = np.full(len(exam.questions), best_single_worker(exam))
-    yield EvaluatedSystem(
-        HINDSIGHT,
-        "anchor",
-        chosen_figures(exam, hindsight),
-        hindsight,
-        "chosen on the questions it is judged on",
-    )
-    knows = oracle_choices(exam)
-    yield EvaluatedSystem(
-        ORACLE, "anchor", chosen_figures(exam, knows), knows, "looks at every verdict"
-    )
+    yield row(HINDSIGHT, "anchor", hindsight, "chosen on the questions it is judged on")
+    yield row(ORACLE, "anchor", oracle_choices(exam), "looks at every verdict")
     for worker, name in enumerate(exam.workers):
-        always = np.full(len(exam.questions), worker)
-        yield EvaluatedSystem(f"single:{name}", "single", chosen_figures(exam, always), always)
+        yield row(f"single:{name}", "single", np.full(len(exam.questions), worker))
 
 
-def _chosen_note(exam: Matrix, at: Mapping[str, Choices]) -> str:
-    chosen: list[int] = at[BEST_SINGLE].tolist()
-    names = [exam.workers[worker] for worker in dict.fromkeys(chosen)]
-    return f"chosen on what teaches: {', '.join(names)}"
-
-
-def _frontier(
-    exam: Matrix, name: str, free: Choices, sweeps: Mapping[tuple[str, float], Choices]
-) -> tuple[SweepPoint, ...]:
+def _frontier(exam: Matrix, sweep: Mapping[float | None, Choices]) -> tuple[SweepPoint, ...]:
     """Return the points of a router, by rising willingness; equal neighbours are one point."""
-    swept = [(willing, chosen) for (router, willing), chosen in sweeps.items() if router == name]
     points: list[SweepPoint] = []
-    for willingness, chosen in [*swept, (None, free)]:
+    for willingness, chosen in sweep.items():
         figures = chosen_figures(exam, chosen)
         point = SweepPoint(willingness, float(figures.scores.mean()), float(figures.usd.mean()))
         if points and (points[-1].score, points[-1].usd) == (point.score, point.usd):
@@ -495,7 +400,7 @@ def _frontier(
 
 
 def _notes(matrix: Matrix, exam: Matrix, at: Mapping[str, Choices]) -> tuple[str, ...]:
-    nobody = count_unanswered(exam)
+    nobody = int((exam.scores.max(axis=1) <= 0).sum())
     several = (SEVERAL,) if np.ptp(at[BEST_SINGLE]) else ()
     rule = f"{ORACLE_RULE} (so on {nobody} of {len(exam.questions)} questions)."
     return (*several, *matrix.notes, rule)

@@ -1,7 +1,7 @@
 """One worker, asked once, exactly as its own vendor would be asked: the row to beat.
 
 `single:<worker>` is any worker of the pool; `best-single` is the one that did best on the train
-split, so that the choice has not seen the exam. Not here: routers, which choose per question.
+split, so that the choice has not seen the exam.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,16 @@ from inspect_ai.solver import Solver, solver
 from harness.errors import UserError
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
-from harness.records import Question
-from harness.system import System, SystemCard, exactly, planned
+from harness.system import Expected, System, SystemCard, exactly, planned
 from harness.workflow import Step, Workflow
 
-HINDSIGHT = "hindsight"
-"""`chosen_on` of a best single that was picked by the evaluation it is then shown in."""
+ONE_CALL = exactly(lambda n, args: 1)
+
+
+def calls_by(name: str, usual: int, more: int = 0) -> Expected:
+    """Return the expectation of as many calls as an argument says, and `more`."""
+    return exactly(lambda n, args: int(args.get(name) or usual) + more)
+
 
 SINGLE = SystemCard(
     name="single:<worker>",
@@ -24,7 +28,7 @@ SINGLE = SystemCard(
     summary="One worker answers the question alone.",
     source="podium",
     calls="1",
-    expected=exactly(lambda n, args: 1),
+    expected=ONE_CALL,
     recorded=True,
 )
 BEST_SINGLE = SystemCard(
@@ -34,7 +38,7 @@ BEST_SINGLE = SystemCard(
     source="podium",
     calls="1",
     group="controls",
-    expected=exactly(lambda n, args: 1),
+    expected=ONE_CALL,
     on_best=True,
     recorded=True,
 )
@@ -45,12 +49,16 @@ def alone(worker: str) -> Workflow:
     return Workflow((Step(worker),))
 
 
-def known(pool: Pool, worker: str) -> str:
-    """Return the worker's name; UserError before anything is asked when the pool lacks it."""
-    if worker not in pool.workers:
+def known(pool: Pool, worker: str | None) -> str:
+    """Return the worker's name, by default the pool's first.
+
+    UserError before anything is asked when the pool lacks it.
+    """
+    asked = pool.workers[0] if worker is None else worker
+    if asked not in pool.workers:
         names = ", ".join(pool.workers)
-        raise UserError(f"This pool has no worker {worker!r}; its workers are: {names}.")
-    return worker
+        raise UserError(f"This pool has no worker {asked!r}; its workers are: {names}.")
+    return asked
 
 
 def at_least_one(who: str, name: str, value: int) -> None:
@@ -61,11 +69,7 @@ def at_least_one(who: str, name: str, value: int) -> None:
 
 def single_system(worker: str) -> System:
     """Return the system that asks one worker once."""
-
-    def plan(question: Question, pool: Pool) -> Workflow:
-        return alone(known(pool, worker))
-
-    return planned(plan)
+    return planned(lambda _, pool: alone(known(pool, worker)))
 
 
 def choose(accuracies: Mapping[str, float]) -> str:
@@ -82,17 +86,6 @@ def choose(accuracies: Mapping[str, float]) -> str:
     return max(accuracies, key=lambda worker: accuracies[worker])
 
 
-def provenance(chosen_on: str, n: int) -> str:
-    """Return the footnote of a best-single row.
-
-    >>> provenance("train", 60), provenance("hindsight", 30)
-    ('chosen on 60 train questions', 'chosen in hindsight, on the 30 evaluation questions')
-    """
-    if chosen_on == HINDSIGHT:
-        return f"chosen in hindsight, on the {n} evaluation questions"
-    return f"chosen on {n} {chosen_on} questions"
-
-
 @solver
 def single(worker: str, pool: str | None = None) -> Solver:
     """Let one worker answer alone."""
@@ -101,11 +94,10 @@ def single(worker: str, pool: str | None = None) -> Solver:
 
 @solver
 def best_single(worker: str, chosen_on: str, n: int, pool: str | None = None) -> Solver:
-    """Let the chosen worker answer alone; `chosen_on` and `n` travel in the log as provenance.
+    """Let the worker answer alone that was chosen on `n` questions of `chosen_on`.
 
-    `chosen_on` is `train`, `validation` or `hindsight`, `n` the number of questions it was chosen
-    on.
+    Both travel in the log as provenance; `hindsight` is the evaluation that it is then shown in.
     """
-    if chosen_on not in ("train", "validation", HINDSIGHT):
+    if chosen_on not in ("train", "validation", "hindsight"):
         raise UserError(f"chosen_on is train, validation or hindsight, not {chosen_on!r}.")
     return as_solver(single_system(worker), pool)

@@ -10,41 +10,33 @@ trusted for it (0 of 60 on practice-code).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
-from baselines.common import hash_words, learnt_from, refuse_taught, refuse_too_few
+from baselines.common import (
+    hash_words,
+    learnt_from,
+    refuse_too_few,
+    refuse_unfit,
+    registered,
+    registered_learner,
+)
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import (
-    Artifact,
-    Explorer,
-    Round,
-    TrainingBudget,
-    TrialResult,
-    read_artifact,
-    refuse_other_workers,
-)
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Floats
 from harness.pool import Pool
-from harness.records import Answer, Kind, Question
+from harness.records import Answer, Question
 from harness.system import System, SystemCard, exactly
 from harness.workflow import Step
 
-LEAST = 3
-"""Workers in a triplet."""
-DIMS = 512
-"""Numbers per answer."""
+LEAST = 3  # workers in a triplet
+DIMS = 512  # numbers per answer
 APART = 2.0
 """Squared distance of two answers that have nothing in common: of two orthogonal unit vectors."""
-GLOBAL, LOCAL = "smoothie-global", "smoothie-local"
-DISTANCES = "distances"
-EMBEDDER = f"hashed words of answers, {DIMS}"
-SOURCE = "Guha et al. 2024, arXiv 2412.04692"
+GLOBAL, DISTANCES = "smoothie-global", "distances"
 _DEVIATIONS = (
     "the answers that are found in replies are embedded, by hashed words, offline (the authors: "
     "the first line of a reply, by a sentence embedder)",
@@ -70,11 +62,6 @@ def triplet_errors(distances: Floats) -> Floats:
     others = distances.sum(axis=1)
     pairs = (n - 1) * (n - 2) / 2
     return ((n - 1) * others - distances.sum() / 2) / (2 * pairs)
-
-
-def extract_answers(kind: Kind, replies: Sequence[str]) -> list[str | None]:
-    """Return the answer that is found in each reply, None where there is none."""
-    return [normalised(kind, reply) for reply in replies]
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
@@ -112,12 +99,11 @@ def smoothie_system(learned: Artifact | None = None) -> System:
                 f"Smoothie needs at least {LEAST} workers, and this pool has {len(pool.workers)}."
             )
         if learned:
-            refuse_other_workers(learned, pool.workers)
-            refuse_taught(learned, question)
+            refuse_unfit(learned, pool, question)
         workers = learned.about.workers if learned else pool.workers
         session = Session(question, pool)
         replies = await session.ask_all([Step(worker) for worker in workers])
-        answers = extract_answers(question.kind, [reply.text for reply in replies])
+        answers = [normalised(question.kind, reply.text) for reply in replies]
         here = answer_distances(answers)
         trusted = most_trusted(learned.arrays[DISTANCES] + here if learned else here, answers)
         upper = here[np.triu_indices(len(workers), 1)]
@@ -149,35 +135,16 @@ class SmoothieExplorer:
         tries = [one for tried in done for one in tried if DISTANCES in one.noted]
         for one in tries:
             total[np.triu_indices(n, 1)] += np.array(one.noted[DISTANCES], dtype=np.float64)
-        settings = {"embedder": EMBEDDER, "tries": len(tries)}
+        settings = {"embedder": f"hashed words of answers, {DIMS}", "tries": len(tries)}
         return Artifact(learnt_from(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
 
 
-def _explorer() -> Explorer:
-    return SmoothieExplorer()
-
-
-SMOOTHIE_GLOBAL = SystemCard(
-    name=GLOBAL,
-    solver="baselines/smoothie_global",
-    summary="Every worker answers; the one that agreed most on train questions is trusted.",
-    group="routers",
-    source=SOURCE,
-    calls="n",
-    expected=exactly(lambda n, _: n),
-    workers=LEAST,
-    explorer=_explorer,
-    deviations=(
-        "fitted on replies to the train split and to the question (the authors: to the whole exam)",
-        *_DEVIATIONS,
-    ),
-)
 SMOOTHIE_LOCAL = SystemCard(
-    name=LOCAL,
+    name="smoothie-local",
     solver="baselines/smoothie_local",
     summary="Every worker answers; the answer nearest to all others stands.",
     group="routers",
-    source=SOURCE,
+    source="Guha et al. 2024, arXiv 2412.04692",
     calls="n",
     expected=exactly(lambda n, _: n),
     workers=LEAST,
@@ -187,17 +154,18 @@ SMOOTHIE_LOCAL = SystemCard(
         *_DEVIATIONS,
     ),
 )
+SMOOTHIE_GLOBAL = replace(
+    SMOOTHIE_LOCAL,
+    name=GLOBAL,
+    solver="baselines/smoothie_global",
+    summary="Every worker answers; the one that agreed most on train questions is trusted.",
+    explorer=SmoothieExplorer,
+    deviations=(
+        "fitted on replies to the train split and to the question (the authors: to the whole exam)",
+        *_DEVIATIONS,
+    ),
+)
 
 
-@solver
-def smoothie_global(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Ask every worker; answer with the one that agreed most on the train split and here."""
-    return as_solver(smoothie_system(read_artifact(learned, GLOBAL, sha256)), pool)
-
-
-@solver
-def smoothie_local(pool: str | None = None) -> Solver:
-    """Ask every worker; answer with the reply nearest to all others."""
-    return as_solver(smoothie_system(), pool)
+smoothie_global = registered_learner(GLOBAL, smoothie_system)
+smoothie_local = registered(lambda: smoothie_system(), "smoothie_local")

@@ -1,4 +1,12 @@
-"""`template-router`, the strongest control: a classifier picks one of the enumerated workflows."""
+"""`template-router`, the strongest control: a classifier picks one of the enumerated workflows.
+
+It plans as a conductor does, from the same workers, train split and budget of worker calls, but in
+words that nobody learnt: a template is a plan of `oracle.py`. Its tries are rounds of batched
+Thompson sampling (Thompson 1933) over templates and clusters of questions. Tries are few and
+templates many, so what is expected of one is pooled: a ridge logistic regression on who does what
+in it (over all questions, and a departure for each cluster), then shrinkage of what was seen
+towards it. A conductor that does not beat it has learnt no more than whom to ask in what order.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -6,16 +14,21 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
-from baselines.common import import_extra, one_thread, refuse_taught
+from baselines.common import (
+    add_prefix,
+    one_thread,
+    refuse_unfit,
+    registered,
+    registered_learner,
+    strip_prefix,
+)
 from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
-from baselines.routers.optimisers import ridge_logistic, sigmoid
-from baselines.routers.router import TfIdf
+from baselines.routers import TfIdf
+from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
 from harness.errors import UserError
-from harness.inspect_adapters import as_solver
 from harness.learning.fit import (
     Arrays,
     Artifact,
@@ -23,34 +36,19 @@ from harness.learning.fit import (
     Round,
     TrainingBudget,
     TrialResult,
-    read_artifact,
-    refuse_other_workers,
 )
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest
 from harness.system import System, SystemCard, planned
-from harness.workflow import Step, Workflow
-
-# § What tries of workflows say of all of them: expected scores by template and kind of
-# § question.
-# §
-# § A template is a workflow of `plan_set.py`. Tries are few and templates many, so what is
-# § expected of
-# § one is pooled: a ridge logistic regression on who does what in it (over all questions, and
-# § a
-# § departure from that for each cluster of questions), then shrinkage of what was seen
-# § towards it.
-# § Arrays in, arrays out; trying and routing are template_router.py.
-
+from harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
 
 RIDGE = 1.0
 """Ridge on who does what, in log odds: a role's effect has standard deviation 1 beforehand."""
-CLUSTER_RIDGE = 4.0
-"""Ridge on how a cluster departs from all questions: half that deviation."""
+CLUSTER_RIDGE = 4.0  # ridge on how a cluster departs from all questions: half that deviation
 TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
 """Tries after which what was seen of a template counts as much as the regression: over all
 questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
@@ -62,18 +60,15 @@ class TemplateTries:
 
     template: Ints
     cluster: Ints
-    value: Floats
-    """Between 0 and 1."""
+    value: Floats  # between 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedScores:
     """What is expected of each template on each cluster of questions."""
 
-    score: Floats
-    """(templates, clusters)."""
-    weight: Floats
-    """(templates, clusters), how many tries the score is worth."""
+    score: Floats  # (templates, clusters)
+    weight: Floats  # (templates, clusters), how many tries the score is worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +76,8 @@ class Templates:
     """The enumerated workflows of some workers."""
 
     plans: tuple[Workflow, ...]
-    calls: Ints
-    """(templates,), worker calls."""
-    shapes: Ints
-    """(templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins."""
+    calls: Ints  # (templates,), worker calls
+    shapes: Ints  # (templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins
     roles: Floats
     """(templates, roles): 1 where a worker has a role, and where a template has a shape."""
 
@@ -93,8 +86,8 @@ class Templates:
 def enumerate_templates(workers: tuple[str, ...]) -> Templates:
     """Return every template of some workers, shortest first."""
     plans = enumerate_plans(workers)
-    shapes = [_shape(plan) for plan in plans]
-    names = [[f"shape {shape}", *_roles(plan)] for plan, shape in zip(plans, shapes, strict=True)]
+    shapes, played = zip(*map(_shape_and_roles, plans), strict=True)
+    names = [[f"shape {shape}", *roles] for shape, roles in zip(shapes, played, strict=True)]
     known = {name: at for at, name in enumerate(sorted({one for all_ in names for one in all_}))}
     roles = np.zeros((len(plans), len(known)))
     for at, all_ in enumerate(names):
@@ -104,33 +97,18 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
     return Templates(plans, calls, np.array(shapes, dtype=np.int64), roles)
 
 
-def _shape(plan: Workflow) -> int:
+def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
+    """Return a plan's shape and who does what; who computes has the same role in every shape."""
     steps = list(plan.steps)
-    first = steps[0]
     if len(steps) == 1:
-        return 0
-    if len(steps) == 2:
-        return 1 if first.subtask == GATHER else 2
-    return 3 if steps[-1].subtask == FINISH else 4
-
-
-def _roles(plan: Workflow) -> list[str]:
-    """Return who does what; the one who computes is the same role in every shape."""
-    steps = list(plan.steps)
+        return 0, [f"alone {steps[0].worker}"]
     if len(steps) > 3:
-        return [f"aggregates {steps[-1].worker}"]
-    names = [_first(steps[0], len(steps))]
-    if len(steps) > 1:
-        names.append(f"solves {steps[1].worker}")
-    if len(steps) > 2:
-        names.append(f"finishes {steps[2].worker}")
-    return names
-
-
-def _first(step: Step, steps: int) -> str:
-    if steps == 1:
-        return f"alone {step.worker}"
-    return f"{'gathers' if step.subtask == GATHER else 'drafts'} {step.worker}"
+        return 4, [f"aggregates {steps[-1].worker}"]
+    gathers = steps[0].subtask == GATHER
+    roles = [f"{'gathers' if gathers else 'drafts'} {steps[0].worker}", f"solves {steps[1].worker}"]
+    if len(steps) == 2:
+        return 1 if gathers else 2, roles
+    return 3, [*roles, f"finishes {steps[2].worker}"]
 
 
 def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> ExpectedScores:
@@ -170,24 +148,12 @@ def _regressed(roles: Floats, seen: TemplateTries, clusters: int) -> Floats:
     return sigmoid(common[:, None] + roles @ apart.T)
 
 
-# § `template-router`: the strongest control. A classifier picks one of enumerated workflows.
-# §
-# § It plans as a conductor does, from the same workers, train split and budget of worker
-# § calls, but in
-# § words that nobody learnt: the templates of `plan_set.py`. Its tries are rounds of batched
-# § Thompson
-# § sampling (Thompson 1933) over templates and clusters of questions; what they say is
-# § templates.py.
-# § A conductor that does not beat it has learnt no more than whom to ask in what order.
-
-
-NAME = "template-router"
-CLUSTERS = 8
-"""Kinds of question that are told apart, at most; fewer where the train split is small."""
+NAME, READING = "template-router", "reading/"
+CLUSTERS = 8  # kinds of question that are told apart, at most; fewer where the train split is small
 SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
 """Of the budget, round by round: the first looks everywhere, the others where it is promising."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
-"""How the first round's tries are shared among shapes (templates.py), cheap ones more often."""
+"""How the first round's tries are shared among shapes (see `Templates`), cheap ones more often."""
 COST_OF_A_CALL = 0.005
 """Score that one more call must bring: a tie goes to fewer calls, and noise is a tie."""
 
@@ -197,8 +163,7 @@ class QuestionClusters:
     """How questions are told apart: TF-IDF and k-means, by texts alone, which cost no call."""
 
     reading: Arrays
-    centres: Floats
-    """(clusters, terms)."""
+    centres: Floats  # (clusters, terms)
 
     def of(self, texts: Sequence[str]) -> Ints:
         """Return the cluster of each text: the nearest centre."""
@@ -211,14 +176,11 @@ class QuestionClusters:
 @lru_cache(maxsize=8)
 def cluster_questions(texts: tuple[str, ...], seed: int) -> QuestionClusters:
     """Return the clusters of some train questions; found once for all rounds of a training."""
-    cluster = import_extra("sklearn.cluster", "routers")
     reading = TfIdf().fit(texts)
     vectors = TfIdf().embed(reading, texts)
     distinct = len(np.unique(vectors, axis=0))
     wanted = max(1, min(CLUSTERS, len(texts) // 10, distinct))
-    with one_thread():
-        found = cluster.KMeans(wanted, n_init=4, random_state=seed).fit(vectors)
-    return QuestionClusters(reading, np.asarray(found.cluster_centers_, dtype=np.float64))
+    return QuestionClusters(reading, k_means(vectors, wanted, 4, seed)[0])
 
 
 def _clusters_in(given: TrainingBudget) -> QuestionClusters:
@@ -240,14 +202,15 @@ class TemplateExplorer:
             )
         if len(done) == len(SHARES):
             return None
-        spent = sum(one.calls for tries in done for one in tries)
+        spent = _calls(done)
         last = len(done) == len(SHARES) - 1
         share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
         known, told = enumerate_templates(given.workers), _clusters_in(given)
         random = default_rng([given.seed, len(done)])
         size = len(given.questions)
         epochs = max(1, -(-share // (3 * size)))
-        first = sum(_questions(tries) for tries in done) % size if epochs == 1 else 0
+        seen = sum(len({one.question for one in tried}) for tried in done)
+        first = seen % size if epochs == 1 else 0
         asked = given.questions[first:]
         of = told.of([one.text for one in asked])
         now = expected_scores(known, _tries_of(known, told, given, done), len(told.centres))
@@ -277,22 +240,18 @@ class TemplateExplorer:
             questions=tuple(question_digest(one.text) for one in given.questions),
             workers=given.workers,
             embedder=TfIdf().name,
-            calls=sum(one.calls for tries in done for one in tries),
-            settings={
-                "seed": given.seed,
-                "clusters": len(told.centres),
-                "tries": len(seen.value),
-            },
+            calls=_calls(done),
+            settings={"seed": given.seed, "clusters": len(told.centres), "tries": len(seen.value)},
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
-        arrays = {f"reading/{name}": values for name, values in told.reading.items()}
+        arrays = add_prefix(READING, told.reading)
         return Artifact(
             about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score}
         )
 
 
-def _questions(tries: Sequence[TrialResult]) -> int:
-    return len({one.question for one in tries})
+def _calls(done: Sequence[Sequence[TrialResult]]) -> int:
+    return sum(one.calls for tries in done for one in tries)
 
 
 def _draw(
@@ -324,15 +283,10 @@ def _tries_of(
 ) -> TemplateTries:
     """Return the graded tries as arrays."""
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
-    of = dict(
-        zip(
-            (one.id for one in given.questions),
-            told.of([one.text for one in given.questions]),
-            strict=True,
-        )
-    )
+    clusters = told.of([one.text for one in given.questions])
+    of = {one.id: int(at) for one, at in zip(given.questions, clusters, strict=True)}
     rows = [
-        (index[one.plan], int(of[one.question]), one.value)
+        (index[one.plan], of[one.question], one.value)
         for tries in done
         for one in tries
         if one.value is not None and one.plan in index
@@ -345,13 +299,12 @@ def _tries_of(
 
 
 def _rows_sha256(done: Sequence[Sequence[TrialResult]]) -> str:
-    """Return the digest of all tries: question, epoch, plan, score and calls."""
-    rows = [(at, *_row(one)) for at, tries in enumerate(done) for one in tries]
+    rows = [
+        (at, one.question, one.epoch, one.plan, one.value, one.calls)
+        for at, tries in enumerate(done)
+        for one in tries
+    ]
     return hashlib.sha256(repr(rows).encode()).hexdigest()
-
-
-def _row(tried: TrialResult) -> tuple[object, ...]:
-    return tried.question, tried.epoch, tried.plan, tried.value, tried.calls
 
 
 TEMPLATE_ROUTER = SystemCard(
@@ -377,41 +330,26 @@ TEMPLATE_ROUTER = SystemCard(
 
 def template_system(learned: Artifact) -> System:
     """Return the system that runs the template of a question's cluster."""
-    reading = {
-        name.removeprefix("reading/"): values
-        for name, values in learned.arrays.items()
-        if name.startswith("reading/")
-    }
+    reading = strip_prefix(READING, learned.arrays)
     told = QuestionClusters(reading, np.asarray(learned.arrays["centres"], dtype=np.float64))
     plans = enumerate_templates(learned.about.workers).plans
     chosen = [int(one) for one in learned.arrays["chosen"]]
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_other_workers(learned, pool.workers)
-        refuse_taught(learned, question)
+        refuse_unfit(learned, pool, question)
         return plans[chosen[int(told.of([question.text])[0])]]
 
     return planned(plan)
 
 
-@solver
-def template_router(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Run the workflow that suits a question's kind, as learnt by `podium run`."""
-    return as_solver(template_system(read_artifact(learned, NAME, sha256)), pool)
+template_router = registered_learner(NAME, template_system)
 
 
-def template_tries_system(tries: Mapping[str, Sequence[int]]) -> System:
-    """Return the system that tries, at each epoch of a question, the template that is listed."""
+@registered
+def try_templates(tries: Mapping[str, Sequence[int]]) -> System:
+    """Try templates on train questions: question id -> one index per epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         return enumerate_templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]
 
     return planned(plan)
-
-
-@solver
-def try_templates(tries: Mapping[str, Sequence[int]], pool: str | None = None) -> Solver:
-    """Try templates on train questions: question id -> one index per epoch."""
-    return as_solver(template_tries_system(tries), pool)

@@ -1,57 +1,43 @@
-"""TRINITY (arXiv 2512.04695): turns of worker and role until a verifier accepts."""
+"""TRINITY (arXiv 2512.04695): turns of worker and role until a verifier accepts.
+
+Written from the paper's description: three roles, at most five turns, all earlier turns visible.
+`trinity` is led by a linear head over features of question and turns, which sep-CMA-ES evolves; a
+try is one question with one candidate head. `random-trinity` chooses at random: what the loop is
+worth without a coordinator.
+"""
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from random import Random
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
 
 from baselines.common import (
     hash_words,
     import_extra,
     learnt_from,
-    refuse_taught,
     refuse_too_few,
+    refuse_unfit,
+    registered,
+    registered_learner,
     seeded_random,
 )
+from baselines.voting import approves
 from harness.errors import UserError
 from harness.execute import Session
-from harness.extract import normalised
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import (
-    Artifact,
-    Explorer,
-    Round,
-    TrainingBudget,
-    TrialResult,
-    read_artifact,
-    refuse_other_workers,
-)
+from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Kind, Question
 from harness.system import System, SystemCard
 from harness.workflow import Step
 
-# § TRINITY's loop: in each turn a worker is chosen and a role, until a Verifier accepts.
-# §
-# § Written from the paper's description (TRINITY, Sakana AI): three roles, at most five
-# § turns, all
-# § earlier turns visible. `random-trinity` chooses at random: what the loop is worth without
-# § a
-# § coordinator. Not here: the coordinator that is evolved (trinity.py).
-
-
 Role = Literal["thinker", "worker", "verifier"]
 ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
-TURNS = 5
-"""The paper's K."""
+TURNS = 5  # the paper's K
 
 THINK = (
     "You are the thinker of this turn. Do not state a final answer. Study the question and the "
@@ -69,7 +55,6 @@ VERIFY = (
 """Our own wording: the paper describes the roles, and its prompts are not ours to copy."""
 PROMPTS = {"thinker": THINK, "worker": WORK, "verifier": VERIFY}
 
-_VERDICT = re.compile(r"\bVERDICT\W{1,6}(ACCEPT|REVISE)", re.IGNORECASE)
 SOURCE = "TRINITY, arXiv 2512.04695 (the Conductor's sister paper)"
 DEVIATIONS = (
     "the roles' prompts are in our own words",
@@ -97,11 +82,7 @@ def is_accepted(kind: Kind, turns: Sequence[TrinityTurn]) -> bool:
     latest = latest_work(turns[:-1])
     if not turns or turns[-1].role != "verifier" or latest is None:
         return False
-    verdicts = _VERDICT.findall(turns[-1].text)
-    if verdicts:
-        return str(verdicts[-1]).upper() == "ACCEPT"
-    own = normalised(kind, turns[-1].text)
-    return own is not None and own == normalised(kind, latest)
+    return approves(kind, latest, turns[-1].text, "ACCEPT", "REVISE")
 
 
 def latest_work(turns: Sequence[TrinityTurn]) -> str | None:
@@ -109,8 +90,11 @@ def latest_work(turns: Sequence[TrinityTurn]) -> str | None:
     return next((turn.text for turn in reversed(turns) if turn.role == "worker"), None)
 
 
-def turns_system(policy_of: Callable[[Question, Pool], Coordinator], turns: int = TURNS) -> System:
-    """Return the loop; `policy_of` gives each sample its coordinator.
+CoordinatorOf = Callable[[Question, Pool], Coordinator]
+
+
+def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
+    """Return the loop; `coordinator_of` gives each sample its coordinator.
 
     The answer is the latest worker's reply, or the last reply where no turn was a worker's.
     """
@@ -118,10 +102,10 @@ def turns_system(policy_of: Callable[[Question, Pool], Coordinator], turns: int 
         raise UserError(f"TRINITY needs turns of at least 1, not {turns}.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        policy, session = policy_of(question, pool), Session(question, pool)
+        coordinator, session = coordinator_of(question, pool), Session(question, pool)
         taken: list[TrinityTurn] = []
         while len(taken) < turns and not (taken and is_accepted(question.kind, taken)):
-            at, role = policy(question, taken)
+            at, role = coordinator(question, taken)
             worker = pool.workers[at]
             reply = await session.ask(Step(worker, PROMPTS[role], reads="all"))
             taken.append(TrinityTurn(worker, role, reply.text))
@@ -133,28 +117,20 @@ def turns_system(policy_of: Callable[[Question, Pool], Coordinator], turns: int 
     return answer
 
 
-def random_coordinator(random: Random, workers: int) -> Coordinator:
-    """Return the coordinator that draws worker and role uniformly."""
-
-    def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
-        return random.randrange(workers), random.choice(ROLES)
-
-    return choose
-
-
 def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
-    """Return the loop without a coordinator; draws depend on seed, question and epoch only."""
+    """Return the loop in which worker and role of each turn are drawn uniformly."""
 
-    def policy_of(question: Question, pool: Pool) -> Coordinator:
+    def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         random = seeded_random("random-trinity", seed, question.id, pool.epoch)
-        return random_coordinator(random, len(pool.workers))
+        workers = len(pool.workers)
+        return lambda _question, _turns: (random.randrange(workers), random.choice(ROLES))
 
-    return turns_system(policy_of, turns)
+    return turns_system(coordinator_of, turns)
 
 
-def least_turns(turns: int) -> int:
-    """Return the fewest turns that can end the loop: one to work, one to accept."""
-    return min(2, turns)
+def _expected(workers: int, args: Mapping[str, Any]) -> tuple[int, int]:
+    most = int(args.get("turns", TURNS))
+    return min(2, most), most  # at the least one to work, one to accept
 
 
 RANDOM_TRINITY = SystemCard(
@@ -164,46 +140,18 @@ RANDOM_TRINITY = SystemCard(
     group="controls",
     source=f"podium (control); the loop of {SOURCE}",
     calls="2-5",
-    expected=lambda _, args: (
-        least_turns(int(args.get("turns", TURNS))),
-        int(args.get("turns", TURNS)),
-    ),
+    expected=_expected,
     prompts=(THINK, WORK, VERIFY),
     deviations=DEVIATIONS,
 )
 
 
-@solver
-def random_trinity(seed: int = 0, turns: int = TURNS, pool: str | None = None) -> Solver:
-    """Take at most `turns` turns, worker and role of each drawn at random."""
-    return as_solver(random_trinity_system(seed, turns), pool)
+random_trinity = registered(random_trinity_system)
 
 
-# § TRINITY's coordinator: features of a question and its turns, and a linear head over them.
-# §
-# § The head has no bias: one row of weights per worker and per role, one column per feature.
-# § The paper
-# § feeds it a hidden state of a 0.6B model (`hf:PATH`, hidden_state.py); `hash` needs no
-# § model.
-
-
-HASH = "hash"
-HF = "hf:"
+HASH, HF = "hash", "hf:"
 WORDS = 8
 """Hashed features of the question, and again of the latest turn: few, because calls are few."""
-
-
-class Encoder(Protocol):
-    """What turns a question and its turns into features."""
-
-    @property
-    def dims(self) -> int:
-        """How many features."""
-        ...
-
-    def __call__(self, question: Question, turns: Sequence[TrinityTurn]) -> Floats:
-        """Return the features of the turn to be taken next."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,59 +170,22 @@ class HashEncoder:
         return np.array([*hash_words(question.text, WORDS), *state])
 
 
-@cache
-def load_encoder(name: str) -> Encoder:
-    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model.
-
-    A model is loaded once in a process. UserError for any other name.
-    """
-    if name == HASH:
-        return HashEncoder()
-    if name.startswith(HF) and name != HF:
-        return HiddenState(name.removeprefix(HF))
-    raise UserError(f"Features are {HASH!r} or 'hf:PATH' of a local model, not {name!r}.")
-
-
 def transcript(question: Question, turns: Sequence[TrinityTurn]) -> str:
     """Return what a coordinator's model reads: the question and all turns."""
     said = [f"[{turn.role}, {turn.worker}]\n{turn.text}" for turn in turns]
     return "\n\n".join([question.text, *said])
 
 
-def head_size(workers: int, features: int) -> int:
-    """Return how many weights a head has."""
-    return (workers + len(ROLES)) * features
-
-
-def head_coordinator(weights: Floats, workers: int, encode: Encoder) -> Coordinator:
-    """Return the coordinator that takes the worker and the role of the highest logits."""
-    head = weights.reshape(workers + len(ROLES), encode.dims)
-
-    def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
-        logits = head @ encode(question, turns)
-        return int(np.argmax(logits[:workers])), ROLES[int(np.argmax(logits[workers:]))]
-
-    return choose
-
-
-# § A hidden state of a local transformers model as features: the only file here that needs
-# § torch.
-# §
-# § TRINITY reads the state at the penultimate token that its 0.6B model writes; the text is
-# § thrown
-# § away. Weights come from a folder on this machine and are never fetched. The model runs in
-# § this
-# § process: no provider bills it, and the ledger does not know its tokens.
-
-
-WRITES = 8
-"""Tokens that are written to get to a penultimate one; the paper does not say how many."""
-READS = 4096
-"""Tokens of the transcript that are read: the last ones."""
+WRITES = 8  # tokens that are written to get to a penultimate one; the paper does not say how many
+READS = 4096  # tokens of the transcript that are read: the last ones
 
 
 class HiddenState:
-    """The last layer's state at the penultimate written token, scaled to length 1."""
+    """The last layer's state at the penultimate token that a local model writes, of length 1.
+
+    The text is thrown away. Weights come from a folder on this machine and are never fetched. The
+    model runs in this process: no provider bills it, and the ledger does not know its tokens.
+    """
 
     def __init__(self, path: str) -> None:
         """Load a model and its tokenizer; UserError without torch or without such a folder."""
@@ -318,26 +229,44 @@ class HiddenState:
         return found / (float(np.linalg.norm(found)) or 1.0)
 
 
-# § Evolve TRINITY's head with sep-CMA-ES (the `cmaes` package), one round of tries per
-# § generation.
-# §
-# § A try is one question with one candidate head: the candidate is the epoch. A generation
-# § follows from
-# § the seed and the fitness of those before it, so these are all that a round's arguments
-# § hold.
+Encoder = HashEncoder | HiddenState
 
 
-NAME = "trinity"
-WEIGHTS = "weights"
-SIGMA = 1.0
-"""First step size; logits are compared with each other only, so their scale is free."""
-MOST_QUESTIONS = 16
-"""Evaluations per candidate: the paper's m."""
-MOST_GENERATIONS = 60
-"""The paper's."""
+@cache
+def load_encoder(name: str) -> Encoder:
+    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model.
 
-Fitness = Sequence[Sequence[float]]
-"""(generations, candidates): mean grades."""
+    A model is loaded once in a process. UserError for any other name.
+    """
+    if name == HASH:
+        return HashEncoder()
+    if name.startswith(HF) and name != HF:
+        return HiddenState(name.removeprefix(HF))
+    raise UserError(f"Features are {HASH!r} or 'hf:PATH' of a local model, not {name!r}.")
+
+
+def head_size(workers: int, features: int) -> int:
+    """Return how many weights a head has."""
+    return (workers + len(ROLES)) * features
+
+
+def head_coordinator(weights: Floats, workers: int, encode: Encoder) -> Coordinator:
+    """Return the coordinator that takes the worker and the role of the highest logits."""
+    head = weights.reshape(workers + len(ROLES), encode.dims)
+
+    def choose(question: Question, turns: Sequence[TrinityTurn]) -> tuple[int, Role]:
+        logits = head @ encode(question, turns)
+        return int(np.argmax(logits[:workers])), ROLES[int(np.argmax(logits[workers:]))]
+
+    return choose
+
+
+NAME, WEIGHTS = "trinity", "weights"
+SIGMA = 1.0  # first step size; logits are compared with each other only, so their scale is free
+MOST_QUESTIONS = 16  # evaluations per candidate: the paper's m
+MOST_GENERATIONS = 60  # the paper's
+
+Fitness = Sequence[Sequence[float]]  # (generations, candidates): mean grades
 
 
 def population_size(dims: int) -> int:
@@ -350,7 +279,11 @@ def population_size(dims: int) -> int:
 
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
-    """Return the next generation's candidates (population, dims) and the mean they vary around."""
+    """Return the next generation's candidates (population, dims) and the mean they vary around.
+
+    It follows from the seed and the fitness of those before, which is all that a round's arguments
+    hold.
+    """
     most = population_size(dims)
     search: Any = import_extra("cmaes", "routers").SepCMA(
         mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=most
@@ -429,25 +362,16 @@ class TrinityExplorer:
         return max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, len(given.questions)))
 
 
-# § TRINITY as a system: the loop of turns.py, led by an evolved head (trinity_training.py).
-
-
-def _explorer() -> Explorer:
-    return TrinityExplorer()
-
-
-TRINITY = SystemCard(
+TRINITY = replace(
+    RANDOM_TRINITY,
     name=NAME,
     solver="baselines/trinity",
     summary="Up to five turns; an evolved linear head chooses worker and role of each.",
     group="routers",
     source=SOURCE,
-    calls="2-5",
-    expected=RANDOM_TRINITY.expected,
-    prompts=RANDOM_TRINITY.prompts,
     extra="routers",
     modules=("cmaes",),
-    explorer=_explorer,
+    explorer=TrinityExplorer,
     deviations=(
         "features are hashed words and the state of the loop (the paper: a hidden state of a 0.6B "
         "model; features=hf:PATH takes one, and its own computing is not on the ledger)",
@@ -464,9 +388,8 @@ def trinity_system(learned: Artifact) -> System:
     encode = load_encoder(learned.about.embedder)
     workers = learned.about.workers
 
-    def policy_of(question: Question, pool: Pool) -> Coordinator:
-        refuse_other_workers(learned, pool.workers)
-        refuse_taught(learned, question)
+    def coordinator_of(question: Question, pool: Pool) -> Coordinator:
+        refuse_unfit(learned, pool, question)
         places = [pool.workers.index(worker) for worker in workers]
         choose = head_coordinator(learned.arrays[WEIGHTS], len(workers), encode)
 
@@ -477,37 +400,23 @@ def trinity_system(learned: Artifact) -> System:
         return placed
 
     settings = learned.about.settings or {}
-    return turns_system(policy_of, int(settings.get("turns", TURNS)))
+    return turns_system(coordinator_of, int(settings.get("turns", TURNS)))
 
 
-def trinity_tries_system(seed: int, fitness: Fitness, encode: Encoder, turns: int) -> System:
-    """Return the loop led by the candidate that an epoch stands for."""
-    made: dict[int, Floats] = {}
+trinity = registered_learner(NAME, trinity_system)
 
-    def policy_of(question: Question, pool: Pool) -> Coordinator:
+
+@registered
+def try_trinity(
+    seed: int, fitness: list[list[float]], features: str = HASH, turns: int = TURNS
+) -> System:
+    """Try one candidate head per epoch: of the generation that this fitness leads to."""
+    encode, made = load_encoder(features), dict[int, Floats]()
+
+    def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         workers = len(pool.workers)
         if workers not in made:
             made[workers] = evolve(head_size(workers, encode.dims), seed, fitness)[0]
         return head_coordinator(made[workers][pool.epoch - 1], workers, encode)
 
-    return turns_system(policy_of, turns)
-
-
-@solver
-def trinity(
-    learned: str | None = None, sha256: str | None = None, pool: str | None = None
-) -> Solver:
-    """Take up to five turns, led by a head that was evolved on the train split."""
-    return as_solver(trinity_system(read_artifact(learned, NAME, sha256)), pool)
-
-
-@solver
-def try_trinity(
-    seed: int,
-    fitness: list[list[float]],
-    features: str = HASH,
-    turns: int = TURNS,
-    pool: str | None = None,
-) -> Solver:
-    """Try one candidate head per epoch: of the generation that this fitness leads to."""
-    return as_solver(trinity_tries_system(seed, fitness, load_encoder(features), turns), pool)
+    return turns_system(coordinator_of, turns)

@@ -1,4 +1,9 @@
-"""Recorded verdicts of others as matrices: what routers learn from and are judged on."""
+"""Recorded verdicts of others as matrices: what routers learn from and are judged on.
+
+One reader a source, a registry by name (`SOURCES`). Bytes of others come in here: every row is
+checked against the columns that are read, and a message names the file, the line and the field,
+never a value. Draws are averaged in harness/learning/matrix.py.
+"""
 
 import hashlib
 import math
@@ -24,13 +29,6 @@ from harness.learning.matrix import (
 )
 from harness.records import Kind, Question
 
-# § What importers share: a folder of data, rows that are checked, digests of files.
-# §
-# § Bytes of others come in here: every row is checked against the columns that an importer
-# § reads, and a
-# § message names the file, the line and the field, never a value.
-
-
 RowT = TypeVar("RowT", bound=BaseModel)
 
 
@@ -42,12 +40,10 @@ class VerdictRow(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """What the user and the command line hand to an importer."""
+    """What the user and the command line hand to a reader."""
 
-    data: Path
-    """The folder of local data."""
-    path: str = ""
-    """What stands behind the colon: `routerbench:PATH`."""
+    data: Path  # the folder of local data
+    path: str = ""  # what stands behind the colon: `routerbench:PATH`
     gpqa: Callable[[], Sequence[Question]] | None = None
     """How GPQA's questions are opened, in memory; None where they cannot be."""
 
@@ -57,17 +53,14 @@ class VerdictSource:
     """A source of recorded verdicts that `podium route` knows by name."""
 
     name: str
-    holds: str
-    """Workers, questions, what is known of costs; for `podium route --list`."""
+    holds: str  # workers, questions, what is known of costs; for `podium route --list`
     read: Callable[[SourceRequest], Matrix]
-    path: str = ""
-    """What stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out."""
-    exam: str = ""
-    """The suite that asks the same questions; empty where there is none, or several."""
+    path: str = ""  # what stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out
+    exam: str = ""  # the suite that asks the same questions; empty where there is none, or several
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
-    """Yield the rows of a JSONL or CSV file (also .gz); UserError says what is wrong where."""
+    """Yield the rows of a JSONL or CSV file (also .gz); UserError names file, line and field."""
     for line, row in read_rows(path):
         yield check_row(model, row, f"{path}, line {line}")
 
@@ -95,10 +88,7 @@ def check_json(model: type[RowT], path: Path) -> RowT:
 
 
 def pin_files(*paths: Path) -> str:
-    """Return the names of some files with the heads of their digests.
-
-    Raises UserError when one is absent.
-    """
+    """Return the names of some files with the heads of their digests; UserError for an absent."""
     found: list[str] = []
     for path in paths:
         if not path.is_file():
@@ -107,18 +97,25 @@ def pin_files(*paths: Path) -> str:
     return ", ".join(found)
 
 
-# § LiveCodeBench's leaderboard: pass@1 of 16 models on each of the 1,055 questions of release
-# § v6.
-# §
-# § Scores are means over the leaderboard's draws (10 for most models), rounded by it to
-# § tenths; it
-# § keeps no replies, tokens or costs. Texts and contest dates are those of the problems, by
-# § id.
+def _refuse_unknown(
+    cells: Sequence[MatrixCell], asked: Sequence[MatrixQuestion], path: Path, of: str
+) -> None:
+    known = {one.id for one in asked}
+    for cell in cells:
+        if cell.question not in known:
+            raise UserError(f"{path} has no problem {cell.question}{of}.")
 
 
+def _join(asked: dict[str, MatrixQuestion], one: MatrixQuestion, path: Path, earlier: str) -> None:
+    """Note a question that several files may hold; UserError where they differ."""
+    if asked.setdefault(one.id, one) != one:
+        raise UserError(f"{path}: question {one.id} is another one in {earlier}.")
+
+
+# LiveCodeBench's leaderboard. Scores are means over its draws (10 for most models), rounded by it
+# to tenths; texts and contest dates are those of the problems, by id.
 SCORES = "lcb_leaderboard_matrix/performances_generation_v6_16models_1055q.json.gz"
 LIVECODEBENCH_PROBLEMS = "lcb_problems/lcb_v6_1055_problems_assembled.jsonl.gz"
-LEADERBOARD_NOTE = "Scores are the leaderboard's pass@1 of 10 draws or fewer; it recorded no costs."
 
 
 class _Performance(VerdictRow):
@@ -138,68 +135,37 @@ class _LiveCodeBenchProblem(VerdictRow):
     platform: str
     contest_date: str
 
+    @property
+    def text(self) -> str:
+        return f"{self.question_title}\n\n{self.question_content}"
+
 
 def read_leaderboard(given: SourceRequest) -> Matrix:
-    """Return the leaderboard's matrix; UserError when it or the problems are absent or damaged."""
+    """Return LiveCodeBench's matrix; UserError when it or the problems are absent or damaged."""
     scores, problems = given.data / SCORES, given.data / LIVECODEBENCH_PROBLEMS
     pin = pin_files(scores, problems)
     board = check_json(_Board, scores)
-    asked = [_livecodebench_question(row) for row in check_rows(_LiveCodeBenchProblem, problems)]
-    _refuse_unknown(board, asked, problems)
+    asked = [
+        MatrixQuestion(
+            row.question_id, row.text, "program", date=row.contest_date[:10], group=row.platform
+        )
+        for row in check_rows(_LiveCodeBenchProblem, problems)
+    ]
     cells = [MatrixCell(one.question_id, one.model, one.score / 100) for one in board.performances]
-    about = MatrixSource(
-        "lcb-leaderboard",
-        f"LiveCodeBench/livecodebench.github.io, release_v6 leaderboard: {pin}",
-        notes=(LEADERBOARD_NOTE,),
-        drawn=10,
-    )
-    return assemble_matrix(about, asked, cells)
-
-
-def _livecodebench_question(row: _LiveCodeBenchProblem) -> MatrixQuestion:
-    return MatrixQuestion(
-        id=row.question_id,
-        text=f"{row.question_title}\n\n{row.question_content}",
-        kind="program",
-        date=row.contest_date[:10],
-        group=row.platform,
+    _refuse_unknown(cells, asked, problems, " of the leaderboard")
+    source = f"LiveCodeBench/livecodebench.github.io, release_v6 leaderboard: {pin}"
+    note = "Scores are the leaderboard's pass@1 of 10 draws or fewer; it recorded no costs."
+    return assemble_matrix(
+        MatrixSource("lcb-leaderboard", source, notes=(note,), drawn=10), asked, cells
     )
 
 
-def _refuse_unknown(board: _Board, asked: list[MatrixQuestion], problems: Path) -> None:
-    known = {one.id for one in asked}
-    for one in board.performances:
-        if one.question_id not in known:
-            raise UserError(f"{problems} has no problem {one.question_id} of the leaderboard.")
-
-
-LEADERBOARD = VerdictSource(
-    "lcb-leaderboard",
-    "LiveCodeBench v6: 16 models x 1,055 questions, pass@1 of up to 10 draws, contest dates; "
-    "no costs",
-    read_leaderboard,
-    exam="livecodebench",
-)
-
-
-# § GPQA-Diamond: who was right on which of the 198 questions, by record id and without any
-# § text.
-# §
-# § What counts is declared here. Counted: workers of the sources in `COUNTED`, each with at
-# § least two
-# § full passes over the 198 records, averaged; a rotation of the answers is a draw, as is a
-# § run or an
-# § epoch. Left out: gpt-4o and claude-3.5-sonnet of suzgunmirac/dynamic-cheatsheet (two
-# § prompts are no
-# § two draws, and they name 197 records), and Saturn-7B, R1-distill-70b and gemini-2.0-flash-
-# § thinking
-# § (one pass each, 196 or 197 records).
-# §
-# § The authors ask that no question appears in plain text: the texts come through a callable
-# § that
-# § opens the encrypted archive in memory, and the matrix says that it must not be published.
-
-
+# GPQA-Diamond: who was right on which of the 198 questions, by record id and without any text.
+# Counted are workers with at least two full passes; a rotation of the answers is a draw, as is a
+# run or an epoch. Left out: gpt-4o and claude-3.5-sonnet of suzgunmirac/dynamic-cheatsheet (two
+# prompts are no two draws, and they name 197 records), and Saturn-7B, R1-distill-70b and
+# gemini-2.0-flash-thinking (one pass each, 196 or 197 records). The authors ask that no question
+# appears in plain text: the encrypted archive is opened in memory.
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {
@@ -207,12 +173,7 @@ COUNTED = {
     "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)",
 }
 """Sources that count, and how their workers are called here: several ran models of one name."""
-QUESTIONS = 198
-LEAST_PASSES = 2
-GPQA_NOTE = (
-    "Scores are means of 4, 5 or 10 draws, of three sources with prompts of their own: workers "
-    "differ by prompt and date too. No costs were recorded."
-)
+QUESTIONS, LEAST_PASSES = 198, 2
 
 
 class _Verdict(VerdictRow):
@@ -229,36 +190,36 @@ class _Epoch(VerdictRow):
 
 
 def read_gpqa(given: SourceRequest) -> Matrix:
-    """Return the matrix of the declared workers; UserError when a file is absent or not whole."""
+    """Return the matrix of the counted workers; UserError when a file is absent or not whole."""
     verdicts, epochs = given.data / VERDICTS, given.data / EPOCHS
     pin = pin_files(verdicts, epochs)
-    cells = [*_gpqa_cells(verdicts), *_epoch_cells(epochs)]
+    cells = [
+        MatrixCell(row.record_id, COUNTED[row.source].format(row.model), float(row.correct))
+        for row in check_rows(_Verdict, verdicts)
+        if row.source in COUNTED
+    ]
+    for row in check_rows(_Epoch, epochs):
+        cells.append(MatrixCell(row.item_id, f"{row.model_id} (evalconfidence)", row.score))
     _refuse_partial(cells, verdicts)
     questions, reason = _gpqa_questions(given)
+    note = (
+        "Scores are means of 4, 5 or 10 draws, of three sources with prompts of their own: workers "
+        "differ by prompt and date too. No costs were recorded."
+    )
     about = MatrixSource(
         "gpqa-verdicts",
         f"klukosiute/gpqa-eval, HaveFunWithAI/gpqa_diamond_exp, stephlinds/evalconfidence: {pin}",
-        notes=(GPQA_NOTE, reason) if reason else (GPQA_NOTE,),
+        notes=(note, reason) if reason else (note,),
         publishable=False,
     )
-    return assemble_matrix(about, _gpqa_asked(cells, questions), cells)
-
-
-def _gpqa_cells(path: Path) -> Iterator[MatrixCell]:
-    for row in check_rows(_Verdict, path):
-        if row.source in COUNTED:
-            yield MatrixCell(
-                row.record_id, COUNTED[row.source].format(row.model), float(row.correct)
-            )
-
-
-def _epoch_cells(path: Path) -> Iterator[MatrixCell]:
-    for row in check_rows(_Epoch, path):
-        yield MatrixCell(row.item_id, f"{row.model_id} (evalconfidence)", row.score)
+    blank = Question("", "", "choice")
+    found = {id: questions.get(id, blank) for id in sorted({cell.question for cell in cells})}
+    asked = [MatrixQuestion(id, one.text, "choice", group=one.topic) for id, one in found.items()]
+    return assemble_matrix(about, asked, cells)
 
 
 def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
-    """Raise UserError when a declared worker has not passed all questions often enough."""
+    """Raise UserError when a counted worker has not passed all questions often enough."""
     passes = Counter((cell.worker, cell.question) for cell in cells)
     for worker in dict.fromkeys(cell.worker for cell in cells):
         counts = [n for (name, _), n in passes.items() if name == worker]
@@ -280,38 +241,9 @@ def _gpqa_questions(given: SourceRequest) -> tuple[dict[str, Question], str]:
         return {}, f"No question texts, so no router can learn: {error}"
 
 
-def _gpqa_asked(
-    cells: Sequence[MatrixCell], questions: dict[str, Question]
-) -> list[MatrixQuestion]:
-    return [
-        MatrixQuestion(
-            id=id,
-            text=questions[id].text if id in questions else "",
-            kind="choice",
-            group=questions[id].topic if id in questions else "",
-        )
-        for id in sorted({cell.question for cell in cells})
-    ]
-
-
-GPQA = VerdictSource(
-    "gpqa-verdicts",
-    "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no costs",
-    read_gpqa,
-    exam="gpqa-diamond",
-)
-
-
-# § AIME 2025: four real models on 30 problems, one draw each, with their output tokens.
-# §
-# § The verdicts are Lighteval's, as recorded beside the replies (gtxygyzb/Saturn-code);
-# § nobody paid
-# § for the calls, so there are no dollars. Thirty questions with one draw decide nothing.
-
-
+# AIME 2025. The verdicts are Lighteval's, as recorded beside the replies (gtxygyzb/Saturn-code).
 AIME_REPLIES = "saturn_lighteval/aime25_4models.jsonl.gz"
 AIME_PROBLEMS = "aime25_problems/aime25.jsonl"
-AIME_NOTE = "One draw of each of 30 questions: one question is 3.3 points, and nothing is decided."
 
 
 class _AimeReply(VerdictRow):
@@ -327,63 +259,30 @@ class _AimeProblem(VerdictRow):
 
 
 def read_aime(given: SourceRequest) -> Matrix:
-    """Return the matrix of the four models; UserError when a file is absent or damaged."""
+    """Return the matrix of four models; UserError when a file is absent or damaged."""
     replies, problems = given.data / AIME_REPLIES, given.data / AIME_PROBLEMS
     pin = pin_files(replies, problems)
     asked = [
-        MatrixQuestion(id=row.id, text=row.problem, kind="integer", group=row.id.rpartition("-")[0])
+        MatrixQuestion(row.id, row.problem, "integer", group=row.id.rpartition("-")[0])
         for row in check_rows(_AimeProblem, problems)
     ]
-    known = {one.id for one in asked}
-    cells: list[MatrixCell] = []
-    for row in check_rows(_AimeReply, replies):
-        if row.problem_id not in known:
-            raise UserError(f"{problems} has no problem {row.problem_id}, which {replies} names.")
-        tokens = float(row.out_tokens)
-        cells.append(MatrixCell(row.problem_id, row.model, row.metric, tokens_out=tokens))
-    about = MatrixSource(
-        "aime25", f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin}", notes=(AIME_NOTE,)
-    )
-    return assemble_matrix(about, asked, cells)
+    cells = [
+        MatrixCell(row.problem_id, row.model, row.metric, tokens_out=float(row.out_tokens))
+        for row in check_rows(_AimeReply, replies)
+    ]
+    _refuse_unknown(cells, asked, problems, f", which {replies} names")
+    note = "One draw of each of 30 questions: one question is 3.3 points, and nothing is decided."
+    source = f"gtxygyzb/Saturn-code at 2cc9d746ed33: {pin}"
+    return assemble_matrix(MatrixSource("aime25", source, notes=(note,)), asked, cells)
 
 
-AIME25 = VerdictSource(
-    "aime25",
-    "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars",
-    read_aime,
-    exam="aime25",
-)
-
-
-# § RouterBench (withmartian/routerbench): 11 models, a score and the dollars of each reply.
-# §
-# § Read are its rows as CSV, `<model>` beside `<model>|total_cost`; the pickles it is
-# § published as run
-# § code when they are opened, and are refused. The slices in the data folder were cut by
-# § RouterDC,
-# § which also declared a train and a test file of each.
-# §
-# § Not taken over: RouterBench's price table, which divides by ten million (reference:
-# § baselines, 8);
-# § the dollars here are those of its rows. Every prompt of a slice begins with the same
-# § instruction
-# § and examples; a router is given what differs.
-
-
+# RouterBench (withmartian/routerbench): rows as CSV, `<model>` beside `<model>|total_cost`. The
+# slices in the data folder were cut by RouterDC, which also declared a train and a test file of
+# each. Not taken over: its price table, which divides by ten million; the dollars are its rows'.
 ROUTERBENCH_FOLDER = "routerbench_zs"
 COST = "|total_cost"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
-_SPLIT = re.compile(r"(?P<slice>.+)_(?P<split>train|test)\.csv(\.gz)?")
 Declared = Literal["", "train", "eval"]
-_FIRST = ("sample_id", "prompt", "eval_name")
-
-
-@dataclass(frozen=True, slots=True)
-class _RouterBenchRows:
-    """The rows of some files."""
-
-    asked: list[MatrixQuestion]
-    cells: list[MatrixCell]
 
 
 def read_routerbench(given: SourceRequest) -> Matrix:
@@ -392,13 +291,11 @@ def read_routerbench(given: SourceRequest) -> Matrix:
     UserError for a pickle, when there is no such file, and for rows that are none of RouterBench's.
     """
     paths = _routerbench_paths(given)
-    read = _routerbench_rows(paths)
-    slices = sorted({one.group for one in read.asked})
-    about = MatrixSource(
-        "routerbench:" + ",".join(slices),
-        f"withmartian/routerbench, slices of RouterDC: {pin_files(*paths)}",
-    )
-    return assemble_matrix(about, _without_beginnings(read.asked), read.cells)
+    asked, cells = _routerbench_rows(paths)
+    slices = sorted({one.group for one in asked})
+    source = f"withmartian/routerbench, slices of RouterDC: {pin_files(*paths)}"
+    about = MatrixSource(f"routerbench:{','.join(slices)}", source)
+    return assemble_matrix(about, _without_beginnings(asked), cells)
 
 
 def _routerbench_paths(given: SourceRequest) -> list[Path]:
@@ -421,7 +318,7 @@ def _routerbench_paths(given: SourceRequest) -> list[Path]:
     return found
 
 
-def _routerbench_rows(paths: Sequence[Path]) -> _RouterBenchRows:
+def _routerbench_rows(paths: Sequence[Path]) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
     rows: list[tuple[dict[str, Any], Declared, str]] = [
         (row, _declared(path), f"{path}, line {n}") for path in paths for n, row in read_rows(path)
     ]
@@ -431,35 +328,29 @@ def _routerbench_rows(paths: Sequence[Path]) -> _RouterBenchRows:
     if not models:
         raise UserError(f"{paths[0]} has no column that ends in {COST!r}: it is no RouterBench.")
     often = Counter(str(row.get("sample_id")) for row, _, _ in rows)
-    found = _RouterBenchRows([], [])
+    every: list[MatrixQuestion] = []
+    cells: list[MatrixCell] = []
     for row, split, where in rows:
         asked = _routerbench_question(row, split, where)
         if often[asked.id] > 1:  # other prompts under one id: a digest tells them apart
-            asked = replace(asked, id=f"{asked.id}#{_digest(asked.text)}")
-        found.asked.append(asked)
-        found.cells.extend(_routerbench_cell(row, asked.id, model, where) for model in models)
-    return found
+            digest = hashlib.sha256(asked.text.encode()).hexdigest()[:8]
+            asked = replace(asked, id=f"{asked.id}#{digest}")
+        every.append(asked)
+        cells.extend(_routerbench_cell(row, asked.id, model, where) for model in models)
+    return every, cells
 
 
 def _declared(path: Path) -> Declared:
-    match = _SPLIT.fullmatch(path.name)
-    if match is None:
-        return ""
-    return "train" if match["split"] == "train" else "eval"
+    match = re.fullmatch(r".+_(train|test)\.csv(\.gz)?", path.name)
+    return "" if match is None else "train" if match[1] == "train" else "eval"
 
 
 def _routerbench_question(row: dict[str, Any], split: Declared, where: str) -> MatrixQuestion:
-    lacking = [name for name in _FIRST if not str(row.get(name) or "").strip()]
-    if lacking:
-        raise UserError(f"{where}: its {lacking[0]!r} is absent or empty.")
-    group = str(row["eval_name"])
-    return MatrixQuestion(
-        id=str(row["sample_id"]),
-        text=_prompt_text(str(row["prompt"])),
-        kind=ROUTERBENCH_KINDS.get(group, "text"),
-        group=group,
-        split=split,
-    )
+    for name in ("sample_id", "prompt", "eval_name"):
+        if not str(row.get(name) or "").strip():
+            raise UserError(f"{where}: its {name!r} is absent or empty.")
+    id, text, group = str(row["sample_id"]), _prompt_text(str(row["prompt"])), str(row["eval_name"])
+    return MatrixQuestion(id, text, ROUTERBENCH_KINDS.get(group, "text"), group=group, split=split)
 
 
 def _routerbench_cell(row: dict[str, Any], id: str, model: str, where: str) -> MatrixCell:
@@ -502,38 +393,17 @@ def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]
 def _shared_lines(texts: Sequence[str]) -> int:
     """Return how many characters of whole lines all texts begin with."""
     first, last = min(texts), max(texts)  # whatever these two share, all between them share
-    shared = next(
-        (at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), 0
-    )
+    pairs = enumerate(zip(first, last, strict=False))
+    shared = next((at for at, (one, other) in pairs if one != other), 0)
     return first.rfind("\n", 0, shared) + 1
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-ROUTERBENCH = VerdictSource(
-    "routerbench",
-    "RouterBench rows as CSV: 11 models with scores and dollars; the slices arc_challenge (1,484 "
-    "questions) and mbpp (427) with a declared split",
-    read_routerbench,
-    path="[SLICE or PATH]",
-)
-
-
-# § RouterArena's cached results: two models on 809 mixed questions, with tokens and dollars.
-# §
-# § Scores are of several metrics (choices, exact match, METEOR, tests passed); a few lie
-# § below 0 and
-# § count as 0, which a note says. Dollars are RouterArena's, at the price table beside its
-# § results;
-# § its token counts were not checked against a provider (its own threads say so).
-
-
+# RouterArena's cached results. Scores are of several metrics (choices, exact match, METEOR, tests
+# passed). Dollars are RouterArena's, at the price table beside its results; its token counts were
+# not checked against a provider (its own threads say so).
 ROUTERARENA_FOLDER = "routerarena_cached"
 ROUTERARENA_FILES = ("claude-3-haiku-20240307.jsonl.gz", "gemini-2.0-flash-001.jsonl.gz")
 ROUTERARENA_KINDS: dict[str, Kind] = {"mcq_accuracy": "choice", "code_accuracy": "program"}
-ROUTERARENA_NOTE = "Scores are of several metrics, not all of them right or wrong; one draw each."
 
 
 class _Tokens(VerdictRow):
@@ -556,7 +426,7 @@ class _RouterArenaRow(VerdictRow):
 
 
 def read_routerarena(given: SourceRequest) -> Matrix:
-    """Return the matrix of the two models; UserError when a file is absent or damaged."""
+    """Return the matrix of two models; UserError when a file is absent or damaged."""
     paths = [given.data / ROUTERARENA_FOLDER / name for name in ROUTERARENA_FILES]
     pin = pin_files(*paths)
     asked: dict[str, MatrixQuestion] = {}
@@ -564,27 +434,19 @@ def read_routerarena(given: SourceRequest) -> Matrix:
     below = 0
     for path in paths:
         for row in check_rows(_RouterArenaRow, path):
-            _join(asked, row, path)
-            below += (row.evaluation_result.score or 0) < 0
+            result = row.evaluation_result
+            kind = ROUTERARENA_KINDS.get(result.metric, "text")
+            group = row.global_index.rpartition("_")[0]
+            one = MatrixQuestion(row.global_index, row.question, kind, group=group)
+            _join(asked, one, path, ROUTERARENA_FILES[0])
+            below += (result.score or 0) < 0
             cells.append(_routerarena_cell(row))
-    notes = [ROUTERARENA_NOTE]
+    notes = ["Scores are of several metrics, not all of them right or wrong; one draw each."]
     if below:
         notes.append(f"Scores below 0 count as 0: {below} of {len(cells)}.")
-    about = MatrixSource(
-        "routerarena", f"RouteWorks/RouterArena at 4714a9ad73e8: {pin}", notes=tuple(notes)
-    )
+    source = f"RouteWorks/RouterArena at 4714a9ad73e8: {pin}"
+    about = MatrixSource("routerarena", source, notes=tuple(notes))
     return assemble_matrix(about, list(asked.values()), cells)
-
-
-def _join(asked: dict[str, MatrixQuestion], row: _RouterArenaRow, path: Path) -> None:
-    one = MatrixQuestion(
-        id=row.global_index,
-        text=row.question,
-        kind=ROUTERARENA_KINDS.get(row.evaluation_result.metric, "text"),
-        group=row.global_index.rpartition("_")[0],
-    )
-    if asked.setdefault(one.id, one) != one:
-        raise UserError(f"{path}: question {one.id} is another one in {ROUTERARENA_FILES[0]}.")
 
 
 def _routerarena_cell(row: _RouterArenaRow) -> MatrixCell:
@@ -592,40 +454,16 @@ def _routerarena_cell(row: _RouterArenaRow) -> MatrixCell:
     result = row.evaluation_result
     if not row.success or result.score is None:
         return MatrixCell(row.global_index, row.llm_selected, None)
-    tokens = row.token_usage
-    return MatrixCell(
-        row.global_index,
-        row.llm_selected,
-        max(0.0, result.score),
-        usd=result.inference_cost or None,  # nobody answers for nothing: 0 is unknown
-        tokens_out=None if tokens is None else float(tokens.output_tokens),
-    )
+    usd = result.inference_cost or None  # nobody answers for nothing: 0 is unknown
+    tokens = float(row.token_usage.output_tokens) if row.token_usage else None
+    return MatrixCell(row.global_index, row.llm_selected, max(0.0, result.score), usd, tokens)
 
 
-ROUTERARENA = VerdictSource(
-    "routerarena",
-    "RouterArena: 2 models x 809 mixed questions, 1 draw, tokens and dollars",
-    read_routerarena,
-)
-
-
-# § LLMRouterBench (ynulihao/LLMRouterBench): result files of many models on many data sets.
-# §
-# § Its layout, from its README: DIR/<dataset>/<split>/<model>/<name>-<YYYYmmdd_HHMMSS>.json,
-# § each file
-# § one model's records of one data set; of several the newest counts, and none marked `demo`.
-# § Nothing
-# § of it lies in our data folder: the release is on its authors' pages.
-# §
-# § Where its own loader takes 0, this says unknown. A record without a score, or without any
-# § output
-# § token and any output, is a generation that failed: no score, no dollars. A cost of 0 is a
-# § model
-# § that nobody priced (its small models ran on the authors' machines).
-
-
-_STAMP = re.compile(r"(\d{8}_\d{6})\.json$")
-_NewestFiles = dict[tuple[str, str, str], tuple[str, Path, "_File"]]
+# LLMRouterBench (ynulihao/LLMRouterBench), by its README: DIR/<dataset>/<split>/<model>/<name>-
+# <YYYYmmdd_HHMMSS>.json, each file one model's records of one data set; of several the newest
+# counts, and none marked `demo`. Where its own loader takes 0, this says unknown. A record without
+# a score, or without any output token and any output, is a generation that failed. A cost of 0 is a
+# model that nobody priced (its small models ran on the authors' machines).
 
 
 class _Record(VerdictRow):
@@ -638,19 +476,8 @@ class _Record(VerdictRow):
     prediction: Any = None
     raw_output: Any = None
 
-    @property
-    def text(self) -> str:
-        """What was asked, without the template around it where both are there."""
-        return self.origin_query or self.prompt or ""
 
-    @property
-    def failed(self) -> bool:
-        """Whether nothing came back, or nobody graded it."""
-        silent = not (self.completion_tokens or self.prediction or self.raw_output)
-        return self.score is None or silent
-
-
-class _File(VerdictRow):
+class _RecordFile(VerdictRow):
     dataset_name: str
     split: str
     model_name: str
@@ -659,94 +486,56 @@ class _File(VerdictRow):
 
 
 def read_llmrouterbench(given: SourceRequest) -> Matrix:
-    """Return the matrix of a directory of result files.
-
-    UserError when there are none, for a damaged one, and when two files of a data set disagree on
-    what a question is.
-    """
+    """Return the matrix of a directory of result files; UserError when two of them disagree."""
     folder = Path(given.path)
     if not given.path or not folder.is_dir():
         raise UserError(
             f"There is no directory {given.path or 'named'}: `podium route llmrouterbench:DIR` "
             "reads the unpacked release, DIR/<dataset>/<split>/<model>/*.json."
         )
-    files = _newest(folder)
+    files = _newest_files(folder)
     asked: dict[str, MatrixQuestion] = {}
     cells: list[MatrixCell] = []
-    for _, path, file in files.values():
+    for path, file in files:
         for record in file.records:
-            one = _llmrouterbench_question(file, record, path)
-            if asked.setdefault(one.id, one) != one:
-                raise UserError(f"{path}: question {one.id} is another one in an earlier file.")
-            cells.append(_llmrouterbench_cell(one.id, file.model_name, record))
+            # What was asked, without the template around it where both are there.
+            text = record.origin_query or record.prompt or ""
+            if not text.strip():
+                raise UserError(f"{path}: record {record.index} has no question.")
+            id = f"{file.dataset_name}/{file.split}/{record.index}"
+            _join(asked, MatrixQuestion(id, text, group=file.dataset_name), path, "an earlier file")
+            cells.append(_llmrouterbench_cell(id, file.model_name, record))
     failed = sum(cell.score is None for cell in cells)
-    notes = [f"{failed} of {len(cells)} generations failed and have no score."] if failed else []
+    note = f"{failed} of {len(cells)} generations failed and have no score."
     source = f"ynulihao/LLMRouterBench, {len(files)} result files"
-    return assemble_matrix(
-        MatrixSource("llmrouterbench", source, notes=tuple(notes)), list(asked.values()), cells
-    )
+    about = MatrixSource("llmrouterbench", source, notes=(note,) if failed else ())
+    return assemble_matrix(about, list(asked.values()), cells)
 
 
-def _newest(folder: Path) -> _NewestFiles:
+def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
     """Return, per data set, split and model, the newest file that is no demonstration."""
-    found: _NewestFiles = {}
-    for path, file in _files(folder):
+    found: dict[tuple[str, str, str], tuple[str, Path, _RecordFile]] = {}
+    for path in sorted(folder.rglob("*.json")):
+        file = check_json(_RecordFile, path)
+        if file.demo:
+            continue
         key = (file.dataset_name, file.split, file.model_name)
-        stamp = _STAMP.search(path.name)
+        stamp = re.search(r"(\d{8}_\d{6})\.json$", path.name)
         entry = (stamp[1] if stamp else "", path, file)
         if key not in found or entry[:2] > found[key][:2]:
             found[key] = entry
     if not found:
         raise UserError(f"{folder} holds no result file of LLMRouterBench (JSON, no demo).")
-    return dict(sorted(found.items()))
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, _File]]:
-    for path in sorted(folder.rglob("*.json")):
-        file = check_json(_File, path)
-        if not file.demo:
-            yield path, file
-
-
-def _llmrouterbench_question(file: _File, record: _Record, path: Path) -> MatrixQuestion:
-    if not record.text.strip():
-        raise UserError(f"{path}: record {record.index} has no question.")
-    return MatrixQuestion(
-        id=f"{file.dataset_name}/{file.split}/{record.index}",
-        text=record.text,
-        group=file.dataset_name,
-    )
+    return [found[key][1:] for key in sorted(found)]
 
 
 def _llmrouterbench_cell(id: str, model: str, record: _Record) -> MatrixCell:
-    if record.failed:
+    silent = not (record.completion_tokens or record.prediction or record.raw_output)
+    if silent or record.score is None:
         return MatrixCell(id, model, None)
     return MatrixCell(
-        id,
-        model,
-        record.score,
-        usd=record.cost or None,
-        tokens_out=record.completion_tokens or None,
+        id, model, record.score, record.cost or None, record.completion_tokens or None
     )
-
-
-LLMROUTERBENCH = VerdictSource(
-    "llmrouterbench",
-    "LLMRouterBench result files (not in the data folder): scores, tokens, dollars as found",
-    read_llmrouterbench,
-    path="DIR",
-)
-
-
-# § Recorded verdicts of others as matrices: what routers learn from and are judged on, today.
-# §
-# § One small file a source, a registry by name. Reading order: `reading.py` (what importers
-# § share),
-# § then any importer. Not here: averaging draws into a `Matrix` (harness/learning/matrix.py),
-# § splits and judging (baselines/judging/), routers (baselines/routing/).
-
-
-__all__ = ["SOURCES", "SourceRequest", "VerdictSource", "read_matrix"]
 
 
 def _read_logs(given: SourceRequest) -> Matrix:
@@ -755,22 +544,59 @@ def _read_logs(given: SourceRequest) -> Matrix:
     return matrix_of_logs([Path(given.path)])
 
 
-LOGS = VerdictSource(
-    "logs",
-    "our own logs: every worker that sat an exam alone, with list prices and tokens",
-    _read_logs,
-    path="DIR",
+_EVERY = (
+    VerdictSource(
+        "lcb-leaderboard",
+        "LiveCodeBench v6: 16 models x 1,055 questions, pass@1 of up to 10 draws, contest dates; "
+        "no costs",
+        read_leaderboard,
+        exam="livecodebench",
+    ),
+    VerdictSource(
+        "gpqa-verdicts",
+        "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no "
+        "costs",
+        read_gpqa,
+        exam="gpqa-diamond",
+    ),
+    VerdictSource(
+        "aime25",
+        "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars",
+        read_aime,
+        exam="aime25",
+    ),
+    VerdictSource(
+        "routerbench",
+        "RouterBench rows as CSV: 11 models with scores and dollars; the slices arc_challenge "
+        "(1,484 questions) and mbpp (427) with a declared split",
+        read_routerbench,
+        path="[SLICE or PATH]",
+    ),
+    VerdictSource(
+        "routerarena",
+        "RouterArena: 2 models x 809 mixed questions, 1 draw, tokens and dollars",
+        read_routerarena,
+    ),
+    VerdictSource(
+        "llmrouterbench",
+        "LLMRouterBench result files (not in the data folder): scores, tokens, dollars as found",
+        read_llmrouterbench,
+        path="DIR",
+    ),
+    VerdictSource(
+        "logs",
+        "our own logs: every worker that sat an exam alone, with list prices and tokens",
+        _read_logs,
+        path="DIR",
+    ),
 )
-SOURCES: Mapping[str, VerdictSource] = {
-    source.name: source
-    for source in (LEADERBOARD, GPQA, AIME25, ROUTERBENCH, ROUTERARENA, LLMROUTERBENCH, LOGS)
-}
+SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY}
 
 
 def read_matrix(named: str, given: SourceRequest) -> Matrix:
     """Return the matrix of `NAME` or `NAME:PATH`.
 
-    UserError for a name that is not known, a path where none belongs, and all an importer refuses.
+    UserError for a name that is not known, a path where none belongs, and all a reader refuses.
     """
     name, colon, path = named.partition(":")
     if name not in SOURCES:

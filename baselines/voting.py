@@ -3,30 +3,17 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
-from inspect_ai.solver import Solver, solver
-
-from baselines.single import at_least_one, known
-from harness.execute import Session, execute
+from baselines.common import registered
+from baselines.single import at_least_one, calls_by, known
+from harness.execute import Session
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import FALLBACK, Answer, Kind, Question
-from harness.system import System, SystemCard, exactly
-from harness.workflow import REPLIES, Sampling, Step, Workflow
+from harness.system import System, SystemCard
+from harness.workflow import REPLIES, Sampling, Step
 
-# § Self-consistency: ask one worker k times, vote on the answers (Wang et al., arXiv
-# § 2203.11171).
-# §
-# § The vote is over normalised answers, not over scores. For programs it is the plurality of
-# § identical
-# § programs, which is weak; agreement on what programs compute would need a box. Offline
-# § variants
-# § (maj@k from one k-sample run) belong to reports/.
-
-
-VOTES = 5
+SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
 
 SELF_CONSISTENCY = SystemCard(
     name="self-consistency",
@@ -34,7 +21,7 @@ SELF_CONSISTENCY = SystemCard(
     summary="One worker answers k times; the most frequent answer wins.",
     source="Wang et al. 2022, arXiv 2203.11171",
     calls="k, with k = 5 unless said",
-    expected=exactly(lambda n, args: int(args.get("k") or VOTES)),
+    expected=calls_by("k", SAMPLES),
     k="k",
     on_best=True,
     deviations=(
@@ -61,44 +48,34 @@ def vote(kind: Kind, replies: Sequence[str]) -> str:
     return replies[answers.index(winner)]
 
 
+def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
+    """Return whether the last line `VERDICT: ...` of a check approves of an answer.
+
+    A check without a verdict approves by giving the same answer again.
+    """
+    verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
+    if verdicts:
+        return str(verdicts[-1]).upper() == yes
+    found = normalised(kind, check)
+    return found is not None and found == normalised(kind, answer)
+
+
 def self_consistency_system(
-    worker: str | None = None, k: int = VOTES, temperature: float | None = None
+    worker: str | None = None, k: int = SAMPLES, temperature: float | None = None
 ) -> System:
     """Return the system that asks `worker` (default: the pool's first) k times and votes."""
     at_least_one("Self-consistency", "k", k)
     sampling = None if temperature is None else Sampling(temperature)
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = known(pool, worker or pool.workers[0])
-        workflow = Workflow(tuple(Step(asked, sampling=sampling) for _ in range(k)))
-        drawn = await execute(workflow, question, pool)
-        chosen = vote(question.kind, [reply.text for reply in drawn.replies])
-        return replace(drawn, text=chosen)
+        session = Session(question, pool)
+        drawn = await session.ask_all([Step(known(pool, worker), sampling=sampling)] * k)
+        return session.answer(vote(question.kind, [reply.text for reply in drawn]))
 
     return answer
 
 
-@solver
-def self_consistency(
-    worker: str | None = None,
-    k: int = VOTES,
-    temperature: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask one worker k times at once and give the answer of the majority."""
-    return as_solver(self_consistency_system(worker, k, temperature), pool)
-
-
-# § Best of n by a judge: one worker answers n times, one more call picks an answer by its
-# § number.
-# §
-# § The judge sees the question and the candidates, no target. A judge that answers the
-# § question
-# § instead of naming a number has chosen too, where a candidate gives the same answer.
-# § Picking by
-# § public tests is for programs and another system (best-of-n-tests); picking with the exam's
-# § own
-# § grader is an oracle.
+self_consistency = registered(self_consistency_system)
 
 
 CANDIDATES = f"""\
@@ -113,7 +90,6 @@ CHOOSE = (
 )
 """Our own words, both."""
 
-SAMPLES = 5
 UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
 """Footnote of the row, with how often it happened."""
 
@@ -123,7 +99,7 @@ BEST_OF_N = SystemCard(
     summary="One worker answers n times; a judge picks one of the answers.",
     source="podium (common practice: sample, then let a model pick)",
     calls="n + 1, with n = 5 unless said",
-    expected=exactly(lambda n, args: int(args.get("n") or SAMPLES) + 1),
+    expected=calls_by("n", SAMPLES, 1),
     prompts=(CANDIDATES, CHOOSE),
     k="n",
     on_best=True,
@@ -135,7 +111,6 @@ BEST_OF_N = SystemCard(
         "samples at the worker's own temperature",
     ),
 )
-
 
 _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
@@ -173,25 +148,16 @@ def best_of_n_system(
     at_least_one("Best of n", "n", n)
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = known(pool, worker or pool.workers[0])
+        asked = known(pool, worker)
         picking = known(pool, judge or asked)
         session = Session(question, pool)
         drawn = await session.ask_all([Step(asked)] * n)
         verdict = await session.ask(Step(picking, CHOOSE, reads="all", system=CANDIDATES))
         at = pick_candidate(question.kind, verdict.text, [reply.text for reply in drawn])
-        return session.answer(
-            drawn[at or 0].text, noted={FALLBACK: UNREADABLE} if at is None else {}
-        )
+        noted = {FALLBACK: UNREADABLE} if at is None else {}
+        return session.answer(drawn[at or 0].text, noted)
 
     return answer
 
 
-@solver
-def best_of_n(
-    worker: str | None = None,
-    n: int = SAMPLES,
-    judge: str | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Let one worker answer n times and a judge pick one; `judge` is a worker's name."""
-    return as_solver(best_of_n_system(worker, n, judge), pool)
+best_of_n = registered(best_of_n_system)

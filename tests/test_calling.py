@@ -12,13 +12,13 @@ from baselines.llm_router import llm_router_system, named_worker, routing_prompt
 from baselines.smoothie import (
     SmoothieExplorer,
     answer_distances,
-    extract_answers,
     most_trusted,
     smoothie_global,
     smoothie_system,
     triplet_errors,
 )
 from harness.errors import UserError
+from harness.extract import normalised
 from harness.learning.fit import TrainingBudget, read_artifact, write_artifact
 from harness.records import Question
 
@@ -48,13 +48,16 @@ def test_the_triplet_estimator_finds_the_errors_that_made_the_distances() -> Non
 
 
 def test_replies_that_say_the_same_are_nearer_than_one_that_does_not() -> None:
-    squares = answer_distances(extract_answers("integer", ["ANSWER: 4", "ANSWER: 5", FOUR]))
+    squares = answer_distances(
+        [normalised("integer", one) for one in ("ANSWER: 4", "ANSWER: 5", FOUR)]
+    )
     assert squares[0, 2] < min(squares[0, 1], squares[1, 2])
     assert np.all(np.diag(squares) == 0)
 
 
 def test_replies_without_an_answer_agree_with_nobody_though_their_words_are_the_same() -> None:
-    said = extract_answers("program", [CANNOT, PROGRAM, CANNOT, f"Here it is.\n{PROGRAM}", CANNOT])
+    replies = [CANNOT, PROGRAM, CANNOT, f"Here it is.\n{PROGRAM}", CANNOT]
+    said = [normalised("program", reply) for reply in replies]
     squares = answer_distances(said)
     assert squares[1, 3] == 0
     assert squares[0, 2] == squares[0, 1] == squares[2, 4] == 2

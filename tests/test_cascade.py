@@ -14,7 +14,6 @@ from baselines.cascade import (
     FEATURES,
     FRUGAL,
     LOGISTIC,
-    RIDGE,
     CascadeExplorer,
     CascadeTries,
     Scoring,
@@ -25,11 +24,11 @@ from baselines.cascade import (
     cascade_frugal,
     cascade_system,
     enumerate_chains,
-    says_correct,
     score_agreement,
     try_cascade,
 )
 from baselines.routers.optimisers import ridge_logistic, sigmoid
+from baselines.voting import approves
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
 from harness.learning.fit import TrainingBudget, TrialResult, write_artifact
@@ -104,10 +103,10 @@ def test_a_verifier_reads_its_own_answer_and_its_checks_are_billed() -> None:
 
 
 def test_a_check_without_a_verdict_agrees_by_giving_the_same_answer() -> None:
-    assert says_correct("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
-    assert not says_correct("integer", "ANSWER: 4", "ANSWER: 5")
-    assert not says_correct("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
-    assert not says_correct("integer", "no idea", "no idea")
+    assert approves("integer", "ANSWER: 4", "It is 4. ANSWER: 4")
+    assert not approves("integer", "ANSWER: 4", "ANSWER: 5")
+    assert not approves("integer", "ANSWER: 4", "ANSWER: 4\nVERDICT: WRONG")
+    assert not approves("integer", "no idea", "no idea")
 
 
 def test_replies_without_an_answer_have_no_confidence() -> None:
@@ -216,7 +215,7 @@ def test_the_logistic_scorer_learns_which_replies_are_right(tmp_path: Path) -> N
 
 def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
     rows = np.array([answer_features(SUM, f"ANSWER: {at}") for at in range(5)])
-    weights = ridge_logistic(rows, np.ones(5), RIDGE)
+    weights = ridge_logistic(rows, np.ones(5), np.ones(FEATURES))
     assert np.isfinite(weights).all()
     assert (sigmoid(rows @ weights) > 0.5).all()
 

@@ -15,6 +15,7 @@ from baselines.mas_router import (
     MAS_SAMPLE,
     MODES,
     MOST,
+    MOST_CALLS,
     REVISE,
     ROLES,
     Design,
@@ -26,7 +27,6 @@ from baselines.mas_router import (
     draw_design,
     mas_router_system,
     mas_sample_system,
-    most_calls,
     router_mas,
 )
 from harness.errors import UserError
@@ -64,7 +64,7 @@ def test_every_drawn_design_can_be_run_within_its_most_calls() -> None:
     for _ in range(500):
         design = draw_design(random, 3)
         plan = design_workflow(design, WORKERS)
-        assert check(plan, WORKERS, max_steps=most_calls()) == plan
+        assert check(plan, WORKERS, max_steps=MOST_CALLS) == plan
         assert len(design.members) <= MOST
         assert len(describe_design(design, 3)) == len(MODES) + 1 + 2 * 3
         modes.add(design.mode)

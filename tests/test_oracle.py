@@ -12,11 +12,11 @@ from baselines.oracle import (
     GATHER,
     USE,
     PlanChoice,
+    best_expected,
+    best_realised,
     enumerate_plans,
-    expected,
     oracle_system,
     read_plans,
-    realised,
     single_plans,
     write_plans,
 )
@@ -60,7 +60,7 @@ class Rehearsal:
 
         async def search() -> PlanChoice:
             plans = enumerate_plans(tuple(self.replies))
-            return await expected(
+            return await best_expected(
                 plans, SUM, pool_factory=self.pool, grade=grade, draws=draws, patience=patience
             )
 
@@ -154,7 +154,7 @@ def test_a_program_is_run_once_however_it_is_wrapped() -> None:
 
     async def search() -> PlanChoice:
         plans = enumerate_plans(("a", "b", "c"))
-        return await expected(plans, question, pool_factory=rig.pool, grade=judge)
+        return await best_expected(plans, question, pool_factory=rig.pool, grade=judge)
 
     assert anyio.run(search).estimate == 0.0
     assert graded == [code, "```python\nprint(2)\n```"]
@@ -204,7 +204,7 @@ def test_the_search_never_shows_a_worker_the_target() -> None:
 
     async def search() -> PlanChoice:
         plans = enumerate_plans(("abacus", "sage"))
-        return await expected(plans, question, pool_factory=rig.pool, grade=grade, draws=1)
+        return await best_expected(plans, question, pool_factory=rig.pool, grade=grade, draws=1)
 
     anyio.run(search)
     assert rig.heard
@@ -215,7 +215,7 @@ def test_on_one_recorded_reply_the_oracle_is_marked_as_realised() -> None:
     rig = scripted_pool(abacus="5", sage="4")
 
     async def search() -> PlanChoice:
-        return await realised(single_plans(rig.pool.workers), SUM, pool=rig.pool, grade=grade)
+        return await best_realised(single_plans(rig.pool.workers), SUM, pool=rig.pool, grade=grade)
 
     choice = anyio.run(search)
     assert choice == PlanChoice(Workflow((Step("sage"),)), 1.0, draws=1, how="realised")

@@ -21,7 +21,7 @@ from baselines.route_eval import (
     random_figures,
     split_in_folds,
 )
-from baselines.routers.router import Embedder, Estimates, Examples, Router
+from baselines.routers import Embedder, Estimates, Examples, Router
 from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, Matrix, MatrixQuestion

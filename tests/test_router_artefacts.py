@@ -12,7 +12,7 @@ from scripted import scripted_pool
 
 from baselines import SYSTEMS, _registry
 from baselines.common import import_extra
-from baselines.routers.router import EMBEDDERS, choose_workers, load_embedder
+from baselines.routers import EMBEDDERS, choose_workers, load_embedder
 from baselines.routers.systems import (
     ROUTERS,
     load_router,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.routers.router import Estimates, Votes, choose_workers, rank_scores
+from baselines.routers import Estimates, Votes, choose_workers, rank_scores
 from harness.errors import UserError
 from harness.learning.matrix import mean_known
 

@@ -1,14 +1,13 @@
-"""The pipeline as a user of each framework would write it, who imports it in one function."""
+"""The pipeline as a user of each framework would write it; each is imported where it is used.
+
+CrewAI is beside it, in `with_crewai.py`: it runs in an environment of its own.
+"""
 
 import warnings
 from typing import Any
 
-from baselines.roles import EXECUTE, PLAN, VERIFY
+from baselines.roles import EXECUTE, PLAN, ROLES, VERIFY
 from harness.bridge import client_settings
-
-# § What all frameworks share: who plays which role, the instructions, and how a prompt is
-# § joined.
-
 
 INSTRUCTIONS = (PLAN, EXECUTE, VERIFY)
 """Of planner, executor and verifier, in this order: those of the native pipeline."""
@@ -36,9 +35,6 @@ def joined_prompt(instruction: str, *said: str) -> str:
     return "\n\n".join([*parts, instruction])
 
 
-# § The pipeline as a graph of LangGraph: three nodes in a row that share a list of messages.
-
-
 async def answer_with_langgraph(question: str, cast: Cast) -> str:
     """Return what the last node of the graph says."""
     from langchain_core.messages import HumanMessage
@@ -55,17 +51,13 @@ async def answer_with_langgraph(question: str, cast: Cast) -> str:
         return say
 
     graph = StateGraph(MessagesState)
-    names = ["planner", "executor", "verifier"]
     texts = [f"{question}\n\n{INSTRUCTIONS[0]}", *INSTRUCTIONS[1:]]
-    for name, model, text in zip(names, cast, texts, strict=True):
+    for name, model, text in zip(ROLES, cast, texts, strict=True):
         graph.add_node(name, node(model, text))
-    for before, after in zip([START, *names], [*names, END], strict=True):
+    for before, after in zip([START, *ROLES], [*ROLES, END], strict=True):
         graph.add_edge(before, after)
     done = await graph.compile().ainvoke({"messages": []})
     return str(done["messages"][-1].text)
-
-
-# § The pipeline as a chain of LangChain: three prompts, three models, wired by hand.
 
 
 async def answer_with_langchain(question: str, cast: Cast) -> str:
@@ -88,10 +80,6 @@ async def answer_with_langchain(question: str, cast: Cast) -> str:
     return str(await chain.ainvoke({"question": question}))
 
 
-# § The pipeline with OpenAI's Agents SDK: three agents, each run on what the one before
-# § returned.
-
-
 async def answer_with_openai_agents(question: str, cast: Cast) -> str:
     """Return the last agent's final output; the SDK's upload of traces is off."""
     from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
@@ -102,15 +90,12 @@ async def answer_with_openai_agents(question: str, cast: Cast) -> str:
     said: list[Any] = []
     done: Any = None
     texts = [f"{question}\n\n{INSTRUCTIONS[0]}", *INSTRUCTIONS[1:]]
-    for name, model, text in zip(("planner", "executor", "verifier"), cast, texts, strict=True):
+    for name, model, text in zip(ROLES, cast, texts, strict=True):
         agent = Agent(name=name, model=OpenAIResponsesModel(model=model, openai_client=client))
         turns = [*said, {"role": "user", "content": text}]
         done = await Runner.run(agent, turns, run_config=settings)
         said = done.to_input_list()
     return str(done.final_output)
-
-
-# § The pipeline with AutoGen: a group chat of three assistants who speak in turn.
 
 
 INFO = {
@@ -138,16 +123,11 @@ async def answer_with_autogen(question: str, cast: Cast) -> str:
             OpenAIChatCompletionClient(model=model, model_info=INFO, **client_settings()),
             system_message=text,
         )
-        for name, model, text in zip(
-            ("planner", "executor", "verifier"), cast, INSTRUCTIONS, strict=True
-        )
+        for name, model, text in zip(ROLES, cast, INSTRUCTIONS, strict=True)
     ]
     team = RoundRobinGroupChat(agents, termination_condition=MaxMessageTermination(4))
     done = await team.run(task=question)
     return str(done.messages[-1].to_text())
-
-
-# § The pipeline with AG2: three agents, each asked with the replies so far in one text.
 
 
 async def answer_with_ag2(question: str, cast: Cast) -> str:
@@ -156,16 +136,11 @@ async def answer_with_ag2(question: str, cast: Cast) -> str:
     from ag2.config import OpenAIConfig
 
     said = [question]
-    for name, model, text in zip(
-        ("planner", "executor", "verifier"), cast, INSTRUCTIONS, strict=True
-    ):
+    for name, model, text in zip(ROLES, cast, INSTRUCTIONS, strict=True):
         agent = Agent(name, config=OpenAIConfig(model, **client_settings()))
         reply = await agent.ask(joined_prompt(text, *said))
         said.append(str(reply.body))
     return said[-1]
-
-
-# § The pipeline with Microsoft's Agent Framework: a sequential workflow of three agents.
 
 
 async def answer_with_agent_framework(question: str, cast: Cast) -> str:
@@ -182,9 +157,7 @@ async def answer_with_agent_framework(question: str, cast: Cast) -> str:
             instructions=text,
             name=name,
         )
-        for name, model, text in zip(
-            ("planner", "executor", "verifier"), cast, INSTRUCTIONS, strict=True
-        )
+        for name, model, text in zip(ROLES, cast, INSTRUCTIONS, strict=True)
     ]
     done = await SequentialBuilder(participants=agents).build().run(question)
     return str(done.get_outputs()[-1].text)

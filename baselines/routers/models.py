@@ -1,12 +1,11 @@
 """What routers learn: neighbours, clusters, logistic regression, a network, matrix factors."""
 
 from dataclasses import dataclass
-from typing import Any, cast
-from warnings import catch_warnings, simplefilter
+from typing import cast
 
 import numpy as np
 
-from baselines.common import import_extra, one_thread
+from baselines.routers import Estimates, Examples, Votes, for_every_question
 from baselines.routers.optimisers import (
     DescentSchedule,
     Params,
@@ -14,21 +13,14 @@ from baselines.routers.optimisers import (
     cross_entropy,
     descend,
     hold_out,
+    k_means,
     known_scores,
     minimise,
     sigmoid,
 )
-from baselines.routers.router import Estimates, Examples, Votes, for_every_question
 from harness.errors import UserError
 from harness.learning.fit import Arrays
 from harness.learning.matrix import Floats, mean_known
-
-# § `router-knn`: a question goes to whoever did best on the train questions nearest to it.
-# §
-# § After RouterBench (Hu et al. 2024, arXiv 2403.12031), whose kNN router averages each
-# § model's score
-# § over the nearest training prompts by cosine distance.
-
 
 NEIGHBOURS = 40
 """The largest of the numbers of neighbours in RouterBench's configuration (5, 10, 40)."""
@@ -36,10 +28,12 @@ NEIGHBOURS = 40
 
 @dataclass(frozen=True, slots=True)
 class KnnRouter:
-    """Mean score and mean dollars of the `k` nearest train questions, by cosine."""
+    """Mean score and mean dollars of the `k` nearest train questions, by cosine.
 
-    k: int | None = None
-    """None is 40, or a fifth of the train questions where that is less."""
+    After RouterBench (Hu et al. 2024, arXiv 2403.12031).
+    """
+
+    k: int | None = None  # None is 40, or a fifth of the train questions where that is less
     name: str = "router-knn"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
@@ -59,9 +53,7 @@ class KnnRouter:
         alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # equals stay equal
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
-        return Estimates(
-            score=_means(fitted["scores"], nearest), usd=_means(fitted["usd"], nearest)
-        )
+        return Estimates(_means(fitted["scores"], nearest), _means(fitted["usd"], nearest))
 
 
 def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp]]) -> Floats:
@@ -73,21 +65,9 @@ def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp
     return np.where(counts > 0, sums / np.maximum(counts, 1), mean_known(values))
 
 
-# § `router-cluster`: train questions in clusters, and in each cluster a ranking of the
-# § workers.
-# §
-# § After Avengers-Pro (Zhang et al. 2025, arXiv 2508.12631) and its settings in
-# § LLMRouterBench:
-# § k-means on embeddings of length 1, 32 clusters, the nearest cluster only. With more
-# § clusters, each
-# § votes with softmax(-beta * distance), a worker of rank r (from 0) getting 1 / (r + 1) of
-# § it.
-
-
 CLUSTERS = 32
 BETA = 9.0
-STARTS = 10
-"""Times that k-means starts anew; the best is kept."""
+STARTS = 10  # times that k-means starts anew; the best is kept
 LEAST = 20
 """Train questions per cluster, on average, at the least: ours, as theirs had hundreds. An accuracy
 over 20 has a standard error of 11 points at most."""
@@ -95,7 +75,12 @@ over 20 has a standard error of 11 points at most."""
 
 @dataclass(frozen=True, slots=True)
 class ClusterRouter:
-    """Mean score and mean dollars in the nearest clusters, and their votes."""
+    """Mean score and mean dollars in the nearest clusters, and their votes.
+
+    After Avengers-Pro (Zhang et al. 2025, arXiv 2508.12631) and its settings in LLMRouterBench:
+    k-means on embeddings of length 1, the nearest cluster only. With more, each votes with
+    softmax(-beta * distance), a worker of rank r (from 0) getting 1 / (r + 1) of it.
+    """
 
     clusters: int | None = None
     """None is 32, or a twentieth of the train questions where that is less."""
@@ -111,16 +96,11 @@ class ClusterRouter:
         rows = len(examples.embeddings)
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
         self._refuse(clusters, rows)
-        means: Any = import_extra("sklearn.cluster", "routers").KMeans(
-            n_clusters=clusters, n_init=STARTS, random_state=seed
-        )
-        with one_thread(), catch_warnings():
-            simplefilter("ignore")  # fewer different questions than clusters: some are empty
-            labels = means.fit_predict(examples.embeddings)
+        centres, labels = k_means(examples.embeddings, clusters, STARTS, seed)
         score = _by_cluster(examples.scores, labels, clusters)
         usd = _by_cluster(examples.usd, labels, clusters)
         return {
-            "centres": np.asarray(means.cluster_centers_, dtype=np.float64),
+            "centres": centres,
             "score": score,
             "usd": usd,
             "preference": score if self.alpha == 1 else balance(score, usd, self.alpha),
@@ -134,16 +114,15 @@ class ClusterRouter:
         return Estimates(weights @ fitted["score"], weights @ fitted["usd"], votes)
 
     def _refuse(self, clusters: int, rows: int) -> None:
+        wrong = ""
         if not 1 <= clusters <= rows:
-            raise UserError(
-                f"{self.name}: 1 to {rows} clusters (the train questions), not {clusters}."
-            )
-        if not 1 <= self.top_k <= clusters:
-            raise UserError(
-                f"{self.name}: top_k is 1 to {clusters} (the clusters), not {self.top_k}."
-            )
-        if not 0 <= self.alpha <= 1:
-            raise UserError(f"{self.name}: alpha is 0 to 1, not {self.alpha}.")
+            wrong = f"1 to {rows} clusters (the train questions), not {clusters}"
+        elif not 1 <= self.top_k <= clusters:
+            wrong = f"top_k is 1 to {clusters} (the clusters), not {self.top_k}"
+        elif not 0 <= self.alpha <= 1:
+            wrong = f"alpha is 0 to 1, not {self.alpha}"
+        if wrong:
+            raise UserError(f"{self.name}: {wrong}.")
 
 
 def _distances(rows: Floats, centres: Floats) -> Floats:
@@ -178,23 +157,19 @@ def balance(score: Floats, usd: Floats, alpha: float) -> Floats:
     return np.where(np.isnan(score), np.nan, alpha * accuracy + (1 - alpha) * cheapness)
 
 
-def _by_cluster(values: Floats, labels: Any, clusters: int) -> Floats:
+def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
     """Return (clusters, workers): means over what is known, else over all train questions."""
     overall = mean_known(values)
     rows = [mean_known(values[labels == cluster]) for cluster in range(clusters)]
     return np.array([np.where(np.isnan(row), overall, row) for row in rows])
 
 
-# § `router-logistic`: for each worker, the chance that it is right, by logistic regression.
-# §
-# § The plainest learned router: a linear head per worker on frozen embeddings, as RouteLLM
-# § (Ong et al.
-# § 2024, arXiv 2406.18665) puts a head on BERT, for any number of workers.
-
-
 @dataclass(frozen=True, slots=True)
 class LogisticRouter:
-    """One head per worker, on scores as soft labels; dollars are the worker's train mean."""
+    """One linear head per worker, on scores as soft labels; dollars are the worker's train mean.
+
+    As RouteLLM (Ong et al. 2024, arXiv 2406.18665) puts a head on BERT, for any number of workers.
+    """
 
     c: float = 1.0
     """Weight of the data against the penalty, as scikit-learn's `C`, with its default."""
@@ -231,18 +206,9 @@ class LogisticRouter:
         return Estimates(score, for_every_question(fitted["usd"], score))
 
 
-# § `router-mlp`: each worker's score by a small neural network.
-# §
-# § After RouterBench (Hu et al. 2024, arXiv 2403.12031): rectified layers on frozen
-# § embeddings, squared
-# § error, Adam at 0.001, minibatches of 200, at most 200 epochs, penalty 0.0001 (scikit-
-# § learn's
-# § `MLPRegressor`, whose defaults they keep).
-
-
-UNITS = 100
-"""The smallest of RouterBench's networks: one hidden layer of 100."""
+UNITS = 100  # the smallest of RouterBench's networks: one hidden layer of 100
 MLP_BATCH, EPOCHS, MLP_RATE, PENALTY = 200, 200, 0.001, 0.0001
+"""Those of scikit-learn's `MLPRegressor`, whose defaults RouterBench keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +233,18 @@ class MlpRouter:
             gaps = (_outputs(params, inputs[rows]) - scores[rows]) * known[rows]
             return float((gaps**2).sum())
 
-        among = hold_out(len(inputs), rng)
-        start = _start_network(inputs.shape[1], self.units, mean_known(examples.scores), rng)
-        epoch = -(-len(among.learn) // MLP_BATCH)
+        learn, held_out = hold_out(len(inputs), rng)
+        means, width = mean_known(examples.scores), inputs.shape[1]
+        first, second = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
+        start = {  # Glorot's bounds, and each worker's mean as its first output
+            "weights1": rng.uniform(-first, first, (width, self.units)),
+            "bias1": np.zeros(self.units),
+            "weights2": rng.uniform(-second, second, (self.units, len(means))),
+            "bias2": np.nan_to_num(means),
+        }
+        epoch = -(-len(learn) // MLP_BATCH)
         pace = DescentSchedule(EPOCHS * epoch, MLP_BATCH, MLP_RATE, every=epoch, patience=10)
-        found = descend(start, (gradient, loss), among, (pace, rng))
+        found = descend(start, (gradient, loss), (learn, held_out), (pace, rng))
         return {
             **found,
             "bias2": np.where(known.any(axis=0), found["bias2"], np.nan),
@@ -282,17 +255,6 @@ class MlpRouter:
         """Return the network's outputs, which may leave 0 to 1, and mean dollars."""
         score = _outputs(fitted, embeddings)
         return Estimates(score, for_every_question(fitted["usd"], score))
-
-
-def _start_network(inputs: int, units: int, means: Floats, rng: np.random.Generator) -> Params:
-    """Return random layers (Glorot's bounds), and each worker's mean as its first output."""
-    first, second = np.sqrt(6 / (inputs + units)), np.sqrt(6 / (units + len(means)))
-    return {
-        "weights1": rng.uniform(-first, first, (inputs, units)),
-        "bias1": np.zeros(units),
-        "weights2": rng.uniform(-second, second, (units, len(means))),
-        "bias2": np.nan_to_num(means),
-    }
 
 
 def _outputs(params: Arrays, inputs: Floats) -> Floats:
@@ -315,26 +277,18 @@ def _network_gradient(params: Params, inputs: Floats, scores: Floats, known: Flo
     }
 
 
-# § `router-mf`: matrix factorisation of who is right on what, with embedded questions as one
-# § side.
-# §
-# § The form is RouteLLM's (Ong et al. 2024, arXiv 2406.18665): a vector per worker times a
-# § projection
-# § of the question's embedding, with noise on embeddings while learning. The loss is
-# § EmbedLLM's
-# § (Zhuang et al. 2024, arXiv 2410.02223): whether each worker is right, not which of two is
-# § better.
-
-
 DIMENSIONS, MF_BATCH, DECAY, NOISE = 128, 64, 1e-5, 0.1
 """RouteLLM's, as its training script has them."""
-MF_RATE, STEPS = 3e-3, 1500
-"""Ours: theirs (0.0003, 100 epochs) are for tens of thousands of labels."""
+MF_RATE, STEPS = 3e-3, 1500  # ours: theirs (0.0003, 100 epochs) are for tens of thousands of labels
 
 
 @dataclass(frozen=True, slots=True)
 class FactorsRouter:
-    """Chance to be right = sigmoid(bias + worker vector . projected question)."""
+    """Chance to be right = sigmoid(bias + worker vector . projected question).
+
+    The form is RouteLLM's, with noise on embeddings while learning. The loss is EmbedLLM's (Zhuang
+    et al. 2024, arXiv 2410.02223): whether each worker is right, not which of two is better.
+    """
 
     dimensions: int = DIMENSIONS
     noise: float = NOISE
@@ -357,7 +311,13 @@ class FactorsRouter:
             return cross_entropy(_logits(params, inputs[rows]), scores[rows], known[rows])
 
         among = hold_out(len(inputs), rng)
-        start = _start_factors(inputs.shape[1], self.dimensions, mean_known(examples.scores), rng)
+        width, size = inputs.shape[1], self.dimensions
+        sure = np.clip(np.nan_to_num(mean_known(examples.scores), nan=0.5), 0.01, 0.99)
+        start = {  # each worker's mean is its first chance to be right
+            "workers": rng.normal(0.0, size**-0.5, (len(sure), size)),
+            "projection": rng.normal(0.0, width**-0.5, (width, size)),
+            "bias": np.log(sure / (1 - sure)),
+        }
         pace = DescentSchedule(STEPS, MF_BATCH, MF_RATE, DECAY)
         found = descend(start, (gradient, loss), among, (pace, rng))
         return {
@@ -370,16 +330,6 @@ class FactorsRouter:
         """Return each worker's chance to be right, and its mean dollars."""
         score = sigmoid(_logits(fitted, embeddings))
         return Estimates(score, for_every_question(fitted["usd"], score))
-
-
-def _start_factors(inputs: int, dimensions: int, means: Floats, rng: np.random.Generator) -> Params:
-    """Return small random factors, and each worker's mean as its first chance to be right."""
-    sure = np.clip(np.nan_to_num(means, nan=0.5), 0.01, 0.99)
-    return {
-        "workers": rng.normal(0.0, dimensions**-0.5, (len(means), dimensions)),
-        "projection": rng.normal(0.0, inputs**-0.5, (inputs, dimensions)),
-        "bias": np.log(sure / (1 - sure)),
-    }
 
 
 def _logits(params: Arrays, inputs: Floats) -> Floats:

@@ -1,34 +1,29 @@
-"""Fitting: Adam on minibatches, scipy's L-BFGS-B, ridge logistic regression by Newton."""
+"""Fitting: Adam on minibatches, scipy's L-BFGS-B, ridge logistic regression, k-means."""
+
+# scipy ships no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.common import one_thread
-from baselines.routers.router import Examples
+from baselines.common import import_extra, one_thread
+from baselines.routers import Examples
 from harness.learning.matrix import Floats
-
-# § Learning by small steps: Adam on minibatches, and the state that does best on held-out
-# § rows.
-# §
-# § The held-out rows are part of the train split; an exam's questions are never looked at.
-# § Not here:
-# § what is learnt (mlp.py, factors.py, contrastive.py).
-
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]
 Gradient = Callable[[Params, Rows], Params]
 """(parameters, rows of a minibatch) -> gradient of the mean loss."""
-Loss = Callable[[Params, Rows], float]
-"""(parameters, held-out rows) -> what is to be small."""
+Loss = Callable[[Params, Rows], float]  # (parameters, held-out rows) -> what is to be small
 
-HELD_OUT = 5
-"""One train question in so many is held out to choose the state."""
-FEW = 10
-"""With fewer train questions none is held out: the state is chosen on all of them."""
+HELD_OUT = 5  # one train question in so many is held out to choose the state
+FEW = 10  # with fewer train questions none is held out: the state is chosen on all of them
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own (arXiv 1412.6980)
 
 
@@ -39,72 +34,48 @@ class DescentSchedule:
     steps: int
     batch: int
     rate: float
-    decay: float = 0.0
-    """Weight decay, apart from the gradient (AdamW)."""
-    every: int = 50
-    """Steps between two looks at the held-out rows."""
-    patience: int = 4
-    """Looks without a better state after which learning stops."""
+    decay: float = 0.0  # weight decay, apart from the gradient (AdamW)
+    every: int = 50  # steps between two looks at the held-out rows
+    patience: int = 4  # looks without a better state after which learning stops
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutSplit:
-    """Rows to learn from, and rows to choose by."""
-
-    learn: Rows
-    held_out: Rows
-
-
-def hold_out(rows: int, rng: np.random.Generator) -> HeldOutSplit:
-    """Return a random division of so many train questions."""
+def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Return a random division of so many train questions: to learn from, and to choose by."""
     order = rng.permutation(rows)
     if rows < FEW:
-        return HeldOutSplit(order, order)
-    return HeldOutSplit(order[rows // HELD_OUT :], order[: rows // HELD_OUT])
-
-
-@dataclass(slots=True)
-class _Adam:
-    """Moments of the gradient."""
-
-    pace: DescentSchedule
-    first: dict[str, Floats]
-    second: dict[str, Floats]
-    step: int = 0
-
-    def moved(self, params: Params, gradient: Params) -> dict[str, Floats]:
-        """Return the parameters one step on."""
-        self.step += 1
-        found: dict[str, Floats] = {}
-        for name, value in params.items():
-            slope = gradient[name]
-            self.first[name] = _BETA1 * self.first[name] + (1 - _BETA1) * slope
-            self.second[name] = _BETA2 * self.second[name] + (1 - _BETA2) * slope**2
-            mean = self.first[name] / (1 - _BETA1**self.step)
-            spread = np.sqrt(self.second[name] / (1 - _BETA2**self.step)) + _EPSILON
-            found[name] = value - self.pace.rate * (mean / spread + self.pace.decay * value)
-        return found
+        return order, order
+    return order[rows // HELD_OUT :], order[: rows // HELD_OUT]
 
 
 def descend(
     start: Params,
     slopes: tuple[Gradient, Loss],
-    among: HeldOutSplit,
+    among: tuple[Rows, Rows],
     how: tuple[DescentSchedule, np.random.Generator],
 ) -> Params:
-    """Return the state with the least loss on the held-out rows, the earliest if several."""
-    gradient, loss = slopes
-    pace, rng = how
+    """Return the state with the least loss on the held-out rows, the earliest if several.
+
+    They are part of the train split; an exam's questions are never looked at.
+    """
+    (gradient, loss), (learn, held_out), (pace, rng) = slopes, among, how
     params = dict(start)
-    zeros = {name: np.zeros_like(value) for name, value in params.items()}
-    adam = _Adam(pace, zeros, dict(zeros))
-    chosen, least, waited = dict(params), np.inf, 0
+    first = {name: np.zeros_like(value) for name, value in params.items()}
+    second = dict(first)
+    chosen, least, waited = params, np.inf, 0
     with one_thread():
-        for step, rows in enumerate(_batches(among.learn, pace, rng), start=1):
-            params = adam.moved(params, gradient(params, rows))
+        for step, rows in enumerate(_batches(learn, pace, rng), start=1):
+            slopes_here = gradient(params, rows)
+            params = dict(params)
+            for name, slope in slopes_here.items():  # Adam's step
+                first[name] = _BETA1 * first[name] + (1 - _BETA1) * slope
+                second[name] = _BETA2 * second[name] + (1 - _BETA2) * slope**2
+                mean = first[name] / (1 - _BETA1**step)
+                spread = np.sqrt(second[name] / (1 - _BETA2**step)) + _EPSILON
+                moved = mean / spread + pace.decay * params[name]
+                params[name] = params[name] - pace.rate * moved
             if step % pace.every:
                 continue
-            now = loss(params, among.held_out)
+            now = loss(params, held_out)
             if now < least:
                 chosen, least, waited = params, now, 0
             else:
@@ -146,55 +117,40 @@ def cross_entropy(logits: Floats, scores: Floats, known: Floats) -> float:
     return float((losses * known).sum() / max(known.sum(), 1.0))
 
 
-# § Minimising a smooth function of a few numbers, by scipy's L-BFGS-B, with types.
-
-
-# scipy ships no types.
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false
-
-
-LBFGS_STEPS = 200
-"""At the most."""
-
-
 def minimise(slope: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
     """Return where a function is lowest; `slope` returns its value and its gradient there."""
     from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
 
+    limits = {"maxiter": 200}
     with one_thread():
-        found = minimize(
-            slope, start, jac=True, method="L-BFGS-B", options={"maxiter": LBFGS_STEPS}
-        )
+        found = minimize(slope, start, jac=True, method="L-BFGS-B", options=limits)
     return np.asarray(found.x, dtype=np.float64)
 
 
-# § Ridge logistic regression by Newton's method, for the few rows that a train budget buys.
-# §
-# § Who uses it: the scorer of `cascade-frugal` and the templates of `template-router`. Not
-# § here:
-# § `router-logistic`, which has thousands of embedded features (baselines/routers/models.py).
-
-
-NEWTON_STEPS = 25
-"""At the most; a ridge on all weights makes it converge in fewer."""
-STILL = 1e-8
-"""A largest step below this ends it."""
+def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
+    """Return the centres (clusters, features), and the cluster of each row."""
+    means: Any = import_extra("sklearn.cluster", "routers").KMeans(
+        n_clusters=clusters, n_init=starts, random_state=seed
+    )
+    with one_thread(), catch_warnings():
+        simplefilter("ignore")  # fewer different rows than clusters: some are empty
+        labels = means.fit_predict(rows)
+    return np.asarray(means.cluster_centers_, dtype=np.float64), np.asarray(labels, dtype=np.intp)
 
 
 def ridge_logistic(rows: Floats, values: Floats, pull: Floats) -> Floats:
     """Return the weights (features,) for rows (n, features) and values (n,) between 0 and 1.
 
-    `pull` (features,) is the ridge on each weight, above 0, so that equal values cannot make it
-    diverge.
+    By Newton's method, for the few rows that a train budget buys. `pull` (features,) is the ridge
+    on each weight, above 0, so that equal values cannot make it diverge.
     """
     weights = np.zeros(rows.shape[1])
-    for _ in range(NEWTON_STEPS):
+    for _ in range(25):  # at the most; the ridge makes it converge in fewer
         chance = sigmoid(rows @ weights)
         slope = rows.T @ (values - chance) - pull * weights
         bend = (rows * (chance * (1.0 - chance))[:, None]).T @ rows + np.diag(pull)
         step = np.linalg.solve(bend, slope)
         weights = weights + step
-        if float(np.abs(step).max()) < STILL:
+        if float(np.abs(step).max()) < 1e-8:
             break
     return weights

@@ -3,20 +3,13 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-from inspect_ai.solver import Solver, solver
+from inspect_ai.solver import Solver
 
-from baselines.routers.contrastive import ContrastiveRouter
-from baselines.routers.models import (
-    ClusterRouter,
-    FactorsRouter,
-    KnnRouter,
-    LogisticRouter,
-    MlpRouter,
-)
-from baselines.routers.router import (
+from baselines.common import add_prefix, refuse_unfit, registered, strip_prefix
+from baselines.routers import (
     Embedder,
     Estimates,
     Router,
@@ -25,30 +18,23 @@ from baselines.routers.router import (
     load_embedder,
     training_examples,
 )
-from baselines.single import alone
-from harness.errors import UserError
-from harness.inspect_adapters import as_solver
-from harness.learning.fit import (
-    Arrays,
-    Artifact,
-    ArtifactSource,
-    read_artifact,
-    refuse_other_workers,
+from baselines.routers.contrastive import ContrastiveRouter
+from baselines.routers.models import (
+    ClusterRouter,
+    FactorsRouter,
+    KnnRouter,
+    LogisticRouter,
+    MlpRouter,
 )
+from baselines.single import ONE_CALL, alone
+from harness.errors import UserError
+from harness.learning.fit import Artifact, ArtifactSource, read_artifact
 from harness.learning.matrix import Floats, Matrix
 from harness.pool import Pool
 from harness.records import Question
 from harness.rewards.splits import question_digest
-from harness.system import System, SystemCard, exactly, planned
+from harness.system import System, SystemCard, planned
 from harness.workflow import Workflow
-
-# § From a matrix to an artefact and back: what was learnt, from which rows, with which
-# § embedder.
-# §
-# § Not here: how a router learns (a file each), where artefacts lie and who trains
-# § (harness/run/entries.py,
-# § harness/cli/train.py).
-
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-knn": KnnRouter,
@@ -60,8 +46,7 @@ ROUTERS: Mapping[str, Callable[..., Router]] = {
 }
 """By name as in tables; called without arguments for the defaults."""
 
-_OF_EMBEDDER = "embedder/"
-_OF_ROUTER = "router/"
+_OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # whose arrays, in an artefact
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +59,8 @@ class TrainedRouter:
 
     def estimate(self, texts: Sequence[str]) -> Estimates:
         """Return what it expects of each worker, in the order of `learned.about.workers`."""
-        vectors = self.embedder.embed(_part(self.learned.arrays, _OF_EMBEDDER), texts)
-        return self.router.estimate(_part(self.learned.arrays, _OF_ROUTER), vectors)
+        vectors = self.embedder.embed(strip_prefix(_OF_EMBEDDER, self.learned.arrays), texts)
+        return self.router.estimate(strip_prefix(_OF_ROUTER, self.learned.arrays), vectors)
 
 
 def train_router(
@@ -93,6 +78,8 @@ def train_router(
             f"{matrix.name} must not be published, and an artefact would hold words of its "
             f"questions: judge routers on it without saving any."
         )
+    settings: dict[str, Any] = asdict(router)  # pyright: ignore[reportArgumentType] - all are dataclasses
+    del settings["name"]
     texts = question_texts(matrix)
     reading = used.fit(texts)
     fitted = router.fit(training_examples(matrix, used.embed(reading, texts)), seed)
@@ -104,9 +91,9 @@ def train_router(
         workers=matrix.workers,
         embedder=used.name,
         calls=int((~np.isnan(matrix.scores)).sum()) * matrix.draws,
-        settings={"seed": seed, **settings_of(router)},
+        settings={"seed": seed, **settings},
     )
-    return Artifact(about, {**_prefixed(_OF_EMBEDDER, reading), **_prefixed(_OF_ROUTER, fitted)})
+    return Artifact(about, {**add_prefix(_OF_EMBEDDER, reading), **add_prefix(_OF_ROUTER, fitted)})
 
 
 def load_router(learned: Artifact, wanted: str = "") -> TrainedRouter:
@@ -125,18 +112,14 @@ def load_router(learned: Artifact, wanted: str = "") -> TrainedRouter:
         raise UserError(f"{about.system} is no router; routers are {', '.join(ROUTERS)}.")
     settings = {name: value for name, value in (about.settings or {}).items() if name != "seed"}
     try:
-        made = TrainedRouter(
-            learned, ROUTERS[about.system](**settings), load_embedder(about.embedder)
-        )
+        router = ROUTERS[about.system](**settings)
+        made = TrainedRouter(learned, router, load_embedder(about.embedder))
         expected = made.estimate(["?"])
     except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise UserError(
             f"This artefact of {about.system} is damaged ({error}): train anew."
         ) from None
-    if (
-        expected.score.shape != (1, len(about.workers))
-        or expected.usd.shape != expected.score.shape
-    ):
+    if not expected.score.shape == expected.usd.shape == (1, len(about.workers)):
         raise UserError(f"This artefact of {about.system} is damaged: train anew.")
     return made
 
@@ -152,12 +135,6 @@ def question_texts(matrix: Matrix) -> list[str]:
     return [asked.text for asked in matrix.questions]
 
 
-def settings_of(router: Router) -> dict[str, Any]:
-    """Return a router's hyperparameters, as its constructor takes them."""
-    fields: dict[str, Any] = asdict(router)  # pyright: ignore[reportArgumentType] - all are dataclasses
-    return {name: value for name, value in fields.items() if name != "name"}
-
-
 def rows_sha256(matrix: Matrix) -> str:
     """Return the digest of a matrix's ids, workers, scores and costs."""
     digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
@@ -167,111 +144,78 @@ def rows_sha256(matrix: Matrix) -> str:
     return digest.hexdigest()
 
 
-def _prefixed(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    return {f"{prefix}{name}": values for name, values in arrays.items()}
-
-
-def _part(arrays: Arrays, prefix: str) -> dict[str, Any]:
-    return {
-        name.removeprefix(prefix): values
-        for name, values in arrays.items()
-        if name.startswith(prefix)
-    }
-
-
-# § What each learned router says about itself; how one learns when `podium run` trains it.
-
-
-_EMBEDDING: Final = (
+_EMBEDDING = (
     "reads questions by TF-IDF (1,024 terms), unless trained with another embedder, and not by its "
     "authors' neural embeddings"
 )
-_DOLLARS: Final = (
-    "expects of each worker its mean dollars on the train split, whatever the question"
-)
-_HELD_OUT: Final = "its state is chosen on a held-out fifth of the train split"
+_DOLLARS = "expects of each worker its mean dollars on the train split, whatever the question"
+_HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 
 
-def _learn(name: str) -> Callable[[Matrix, int], Artifact]:
-    def learn(matrix: Matrix, seed: int) -> Artifact:
-        return train_router(ROUTERS[name](), matrix, seed)
-
-    return learn
-
-
-def _router(name: str, summary: str, source: str, deviations: tuple[str, ...]) -> SystemCard:
+def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
     return SystemCard(
         name=name,
         solver=f"baselines/{name.replace('-', '_')}",
         summary=summary,
         source=source,
         calls="1",
-        expected=exactly(lambda n, args: 1),
+        expected=ONE_CALL,
         needs=frozenset({"train"}),
         extra="routers",
         modules=("sklearn",),
-        learn=_learn(name),
+        learn=lambda matrix, seed: train_router(ROUTERS[name](), matrix, seed),
         group="routers",
         recorded=True,
         deviations=(_EMBEDDING, *deviations),
     )
 
 
-KNN = _router(
-    "router-knn",
-    "Asks the worker that did best on the nearest train questions.",
-    "Hu et al. 2024 (RouterBench), arXiv 2403.12031",
-    (
+ROUTER_CARDS = (
+    _card(
+        "router-knn",
+        "Asks the worker that did best on the nearest train questions.",
+        "Hu et al. 2024 (RouterBench), arXiv 2403.12031",
         "40 neighbours, or a fifth of the train split where that is less; theirs were 5 to 40 of "
         "thousands",
         "weighs scores against the neighbours' mean dollars, not against price per token",
     ),
-)
-CLUSTER = _router(
-    "router-cluster",
-    "Asks the worker that did best in the nearest cluster of train questions.",
-    "Zhang et al. 2025 (Avengers-Pro), arXiv 2508.12631, as in LLMRouterBench",
-    (
+    _card(
+        "router-cluster",
+        "Asks the worker that did best in the nearest cluster of train questions.",
+        "Zhang et al. 2025 (Avengers-Pro), arXiv 2508.12631, as in LLMRouterBench",
         "32 clusters, or a twentieth of the train split where that is less",
         "money is weighed by one willingness to pay for all clusters; the authors' alpha, which "
         "scales accuracy and cost within each cluster, is a setting for training",
     ),
-)
-LOGISTIC = _router(
-    "router-logistic",
-    "Asks the worker most likely to be right, by one logistic regression per worker.",
-    "after the classifier of Ong et al. 2024 (RouteLLM), arXiv 2406.18665",
-    (
+    _card(
+        "router-logistic",
+        "Asks the worker most likely to be right, by one logistic regression per worker.",
+        "after the classifier of Ong et al. 2024 (RouteLLM), arXiv 2406.18665",
         "a linear head per worker on frozen embeddings, not a fine-tuned BERT for two workers",
         _DOLLARS,
     ),
-)
-MLP = _router(
-    "router-mlp",
-    "Asks the worker of which a small neural network expects the highest score.",
-    "Hu et al. 2024 (RouterBench), arXiv 2403.12031",
-    (
+    _card(
+        "router-mlp",
+        "Asks the worker of which a small neural network expects the highest score.",
+        "Hu et al. 2024 (RouterBench), arXiv 2403.12031",
         "one network with an output per worker, not a network per worker",
         f"{_HELD_OUT}, not by its training loss",
         _DOLLARS,
     ),
-)
-FACTORS = _router(
-    "router-mf",
-    "Asks the worker most likely to be right, by matrix factorisation.",
-    "Ong et al. 2024 (RouteLLM), arXiv 2406.18665; Zhuang et al. 2024 (EmbedLLM), arXiv 2410.02223",
-    (
+    _card(
+        "router-mf",
+        "Asks the worker most likely to be right, by matrix factorisation.",
+        "Ong et al. 2024 (RouteLLM), arXiv 2406.18665; Zhuang et al. 2024 (EmbedLLM), arXiv "
+        "2410.02223",
         "learns whether each of n workers is right, not which of two was preferred",
         "steps of 0.003, at most 1500; RouteLLM's 0.0003 for 100 epochs is for far more labels",
         _HELD_OUT,
         _DOLLARS,
     ),
-)
-CONTRASTIVE = _router(
-    "router-contrastive",
-    "Asks the worker whose learned vector is nearest to the encoded question.",
-    "Chen et al. 2024 (RouterDC), arXiv 2409.19886",
-    (
+    _card(
+        "router-contrastive",
+        "Asks the worker whose learned vector is nearest to the encoded question.",
+        "Chen et al. 2024 (RouterDC), arXiv 2409.19886",
         "encodes by a linear map of frozen embeddings, not by a fine-tuned mDeBERTa",
         "contrasts samples by cluster (8, by k-means on embeddings) with weight 1 and not by task, "
         "as the released script does",
@@ -282,14 +226,6 @@ CONTRASTIVE = _router(
     ),
 )
 
-ROUTER_CARDS = (KNN, CLUSTER, LOGISTIC, MLP, FACTORS, CONTRASTIVE)
-
-
-# § Trained routers as systems: one question, one worker, its canonical request.
-# §
-# § Embedding and routing run on this machine and call nobody. Not here: training
-# § (learning.py).
-
 
 def router_system(learned: Artifact, willingness: float | None = None) -> System:
     """Return the system that asks the worker its router chooses.
@@ -299,89 +235,26 @@ def router_system(learned: Artifact, willingness: float | None = None) -> System
     given and some worker has no known price.
     """
     trained = load_router(learned)
-    workers, taught = learned.about.workers, frozenset(learned.about.questions)
     choose_workers(trained.estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_other_workers(learned, pool.workers)
-        if question_digest(question.text) in taught:
-            raise UserError(
-                f"{learned.about.system} was taught by {question.id}, so it cannot be examined by "
-                f"it: train it on other questions."
-            )
+        refuse_unfit(learned, pool, question)
         chosen = choose_workers(trained.estimate([question.text]), willingness)
-        return alone(workers[int(chosen[0])])
+        return alone(learned.about.workers[int(chosen[0])])
 
     return planned(plan)
 
 
-@solver
-def router_knn(
-    learned: str | None = None,
-    sha256: str | None = None,
-    willingness: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask the worker that did best on the nearest train questions."""
-    artefact = read_artifact(learned, "router-knn", sha256)
-    return as_solver(router_system(artefact, willingness), pool)
+def _router(name: str) -> Callable[..., Solver]:
+    def router(
+        learned: str | None = None, sha256: str | None = None, willingness: float | None = None
+    ) -> System:
+        """Ask the worker that the router in the file `learned` chooses."""
+        return router_system(read_artifact(learned, name, sha256), willingness)
+
+    return registered(router, name.replace("-", "_"))
 
 
-@solver
-def router_cluster(
-    learned: str | None = None,
-    sha256: str | None = None,
-    willingness: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask the worker that did best in the nearest cluster of train questions."""
-    artefact = read_artifact(learned, "router-cluster", sha256)
-    return as_solver(router_system(artefact, willingness), pool)
-
-
-@solver
-def router_logistic(
-    learned: str | None = None,
-    sha256: str | None = None,
-    willingness: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask the worker most likely to be right, by logistic regression."""
-    artefact = read_artifact(learned, "router-logistic", sha256)
-    return as_solver(router_system(artefact, willingness), pool)
-
-
-@solver
-def router_mlp(
-    learned: str | None = None,
-    sha256: str | None = None,
-    willingness: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask the worker of which a small neural network expects the highest score."""
-    artefact = read_artifact(learned, "router-mlp", sha256)
-    return as_solver(router_system(artefact, willingness), pool)
-
-
-@solver
-def router_mf(
-    learned: str | None = None,
-    sha256: str | None = None,
-    willingness: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask the worker most likely to be right, by matrix factorisation."""
-    artefact = read_artifact(learned, "router-mf", sha256)
-    return as_solver(router_system(artefact, willingness), pool)
-
-
-@solver
-def router_contrastive(
-    learned: str | None = None,
-    sha256: str | None = None,
-    willingness: float | None = None,
-    pool: str | None = None,
-) -> Solver:
-    """Ask the worker whose learned vector is nearest to the encoded question."""
-    artefact = read_artifact(learned, "router-contrastive", sha256)
-    return as_solver(router_system(artefact, willingness), pool)
+router_knn, router_cluster, router_logistic, router_mlp, router_mf, router_contrastive = map(
+    _router, ROUTERS
+)

@@ -562,7 +562,7 @@ def _how(args: argparse.Namespace, matrix: Any) -> str:
 def _contest(args: argparse.Namespace, matrix: Any) -> Any:
     """Return the routers that are asked for; none where there is no text to read."""
     from baselines.route_eval import RouterField
-    from baselines.routers.router import load_embedder
+    from baselines.routers import load_embedder
     from baselines.routers.systems import ROUTERS
 
     for name in args.router or ():
