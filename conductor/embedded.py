@@ -1,4 +1,10 @@
-"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch."""
+"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch.
+
+`embedded/NAME` is a folder of conductor/released/, `embedded/PATH` any with a Qwen2 checkpoint.
+Usage is counted by its tokenizer. Greedy unless a temperature is set; draws depend on seed,
+request, epoch and occurrence alone. A conductor that was trained from nothing knows no turns: the
+contents of all messages stand one behind the other.
+"""
 
 import hashlib
 import json
@@ -39,44 +45,6 @@ from conductor.qwen2 import (
 from harness.errors import TaskRefusal, UserError
 from harness.request import CURRENT, SampleIndex, request_digest
 
-Say = Callable[[Sequence[ChatMessage]], str]
-"""Returns what the conductor says, decoded greedily."""
-
-
-STUDY_PLAN_TOKENS = 256
-"""Of one plan: three lists of one entry each take some 40."""
-
-
-def greedy_speaker(folder: Path) -> Say:
-    """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
-    checkpoint = open_checkpoint(str(folder.resolve()))
-
-    def say(messages: Sequence[ChatMessage]) -> str:
-        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
-        with one_thread():
-            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
-        return checkpoint.words.text(found.tokens)
-
-    return say
-
-
-# § Small Qwen2 checkpoints decoded in NumPy: what the demo's conductor thinks with, without
-# § torch.
-# §
-# § `provider.py` is the seam to Inspect (`embedded/NAME_OR_PATH`). Not here: training, and
-# § any model
-# § too large for one file of weights; those are served by vLLM or transformers.
-
-
-# § Between text and tokens, by the tokenizer of a checkpoint, through the `tokenizers`
-# § package.
-# §
-# § A conductor that was trained from scratch knows no turns: its chat template puts the
-# § contents of
-# § all messages one behind the other. Any other template is refused: it would be another
-# § prompt.
-
-
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """The template of a checkpoint that is embedded: the contents, and nothing between them."""
 
@@ -116,17 +84,13 @@ def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
         raise UserError(
             f"{path} has {size} tokens and the model knows {vocabulary}: it is another's tokenizer."
         )
-    _refuse_template(folder)
-    return CheckpointTokenizer(tokenizer)
-
-
-def _refuse_template(folder: Path) -> None:
-    said = _template(folder)
-    if said is not None and _normalised(said) != _normalised(CHAT_TEMPLATE):
+    template = _template(folder)
+    if template is not None and _normalised(template) != _normalised(CHAT_TEMPLATE):
         raise UserError(
             f"{folder} has a chat template of its own, and the embedded provider only puts "
             "contents one behind the other: serve it with vLLM or transformers instead."
         )
+    return CheckpointTokenizer(tokenizer)
 
 
 def _template(folder: Path) -> str | None:
@@ -147,17 +111,6 @@ def _template(folder: Path) -> str | None:
 def _normalised(template: str) -> str:
     """Return a template without what changes nothing: white space and kinds of quotes."""
     return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
-
-
-# § The seam to Inspect: `embedded/NAME_OR_PATH` as a model provider, in this process, without
-# § torch.
-# §
-# § A name is a folder of conductor/released/, a path any folder that holds a Qwen2
-# § checkpoint. Usage is
-# § counted by the checkpoint's own tokenizer: every token it read and every one it wrote.
-# § Greedy unless
-# § a temperature is set; draws depend on seed, request, epoch and occurrence, and on nothing
-# § else.
 
 
 QUICK = 20_000_000
@@ -191,6 +144,27 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     return Checkpoint(build_qwen2(weights), words, guides)
 
 
+Say = Callable[[Sequence[ChatMessage]], str]
+"""Returns what the conductor says, decoded greedily."""
+
+
+STUDY_PLAN_TOKENS = 256
+"""Of one plan: three lists of one entry each take some 40."""
+
+
+def greedy_speaker(folder: Path) -> Say:
+    """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
+    checkpoint = open_checkpoint(str(folder.resolve()))
+
+    def say(messages: Sequence[ChatMessage]) -> str:
+        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
+        with one_thread():
+            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
+        return checkpoint.words.text(found.tokens)
+
+    return say
+
+
 class EmbeddedAPI(ModelAPI):
     """One checkpoint as an Inspect model."""
 
@@ -218,10 +192,7 @@ class EmbeddedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Reply to a chat: its contents one behind the other, and what the model writes then.
-
-        A prompt that does not fit is a reply that stops for `model_length`, as with any provider.
-        """
+        """Reply to a chat: its contents one behind the other, and what the model writes then."""
         _refuse_settings(self.model_name, tools, config)
         started = time.monotonic()
         model, words = self.checkpoint.model, self.checkpoint.words
@@ -286,13 +257,16 @@ def _seed(name: str, arguments: dict[str, Any]) -> int:
 
 
 def _regex_of(config: GenerateConfig) -> str:
-    """Return the regular expression that a reply matches, as vLLM is told it; empty for any."""
+    """Return the regular expression that a reply matches, as vLLM is told; empty for any."""
     asked = (config.extra_body or {}).get("structured_outputs")
     return str(asked["regex"]) if asked else ""
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
     """Raise UserError for settings that would be ignored without a word."""
+    body = config.extra_body or {}
+    held: Any = body.get("structured_outputs")
+    only_regex = len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"]
     asked = {
         "tools": bool(tools),
         "top_p": config.top_p not in (None, 1),
@@ -303,15 +277,10 @@ def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -
         "presence_penalty": bool(config.presence_penalty),
         "logprobs": bool(config.logprobs),
         "response_schema": config.response_schema is not None,
-        "extra_body but structured_outputs.regex": not _only_regex(config.extra_body or {}),
+        "extra_body but structured_outputs.regex": bool(body) and not only_regex,
     }
     for setting, there in asked.items():
         if there:
             raise UserError(
                 f"embedded/{name} knows no {setting}: leave it out, or serve the model."
             )
-
-
-def _only_regex(body: dict[str, Any]) -> bool:
-    held: Any = body.get("structured_outputs")
-    return not body or (len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"])

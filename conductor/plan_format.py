@@ -43,15 +43,6 @@ COMPACT_THOUGHT = " Ask: {}. Ask:"
 """How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
 
 
-# § The form of a conductor: what it is shown and how its text is read, as one record.
-# §
-# § Training, evaluation and the reward ask and read through the same `Form`, which is stored
-# § beside a
-# § checkpoint: a plan is worth in training what it is worth in an exam. Ablations are other
-# § forms.
-# § Not here: the texts (prompt.py), reading (parse.py, lenient.py, json_form.py), running.
-
-
 Layout = Literal["paper", "compact"]
 """`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
 that was trained from scratch and could not read instructions."""
@@ -93,16 +84,6 @@ def read_later_plan(
     return plan_or_keep(read_plan(form, text, workers))
 
 
-# § From a conductor's text to the workflow that its form allows: one place for reward and
-# § exam.
-# §
-# § The reader is chosen by the form, then the form's ablations are applied. Total: no text
-# § makes it
-# § raise. Not here: how text is taken apart (parse.py, lenient.py, json_form.py) and later
-# § rounds
-# § (recursion.py).
-
-
 SOLVE = "Solve the question."
 """What a step that reads others is asked where the form has no subtasks; a step that reads nothing
 is sent the question alone, as a single worker is."""
@@ -118,10 +99,7 @@ class PlanReading:
 
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow | Malformed:
-    """Return the workflow that a text asks of these workers, or the first thing wrong with it.
-
-    `workers` are those that the conductor was shown, in the order of their numbers.
-    """
+    """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
     return examine_plan(form, text, workers).plan
 
 
@@ -163,18 +141,6 @@ def _restrict_step(form: PlanFormat, step: Step) -> Step:
     return replace(step, worker=form.worker) if form.worker else step
 
 
-# § The plans of a form as a regular expression, for decoding that can write nothing else.
-# §
-# § It is a part of what the form's reader takes (parse.py, json_form.py), in the one spelling
-# § that
-# § prompts show (`written`): every text that it matches is a plan of these workers, which a
-# § test draws
-# § at random. It travels as vLLM's `structured_outputs` parameter, which the embedded
-# § provider takes
-# § too, so that a log shows what a conductor was held to. Not here: decoding
-# § (embedded/automaton.py).
-
-
 STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'
 """Without control characters; the escapes are those that every reader understands."""
 OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
@@ -184,10 +150,7 @@ _SPECIAL = "\\[](){}|*+?.^$"
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return the expression of every plan that so many workers can run, reasoning included.
-
-    A later round may also keep the answer that there is: three empty lists.
-    """
+    """Return the expression of every plan that so many workers can run, reasoning included."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 

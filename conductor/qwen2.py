@@ -1,4 +1,10 @@
-"""Qwen2 in NumPy: a checkpoint's weights, the forward pass, and the next token."""
+"""Qwen2 in NumPy float32: a checkpoint's weights, the forward pass, and the next token.
+
+RMSNorm before each part, rotary positions, queries in groups that share keys and values, biases on
+these three, SwiGLU (arXiv 2407.10671). One sequence, no batches; equal to transformers on greedy
+outputs (tests/training/test_embedded_parity.py). What cannot be decoded here is refused in one
+sentence: another architecture, a missing or truncated file, weights of another shape.
+"""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -17,15 +23,6 @@ from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingT
 from conductor.guided_decoding import NEVER, Guide, Needs
 from harness.errors import UserError
 from harness.files import read_json
-
-# § Read a Hugging Face folder of the Qwen2 architecture: its shape, and its weights as
-# § float32.
-# §
-# § Everything that cannot be decoded here is refused in one sentence: another architecture, a
-# § missing
-# § or truncated file, weights of another shape than config.json says. Nothing in it is
-# § executed.
-
 
 Array = NDArray[np.float32]
 
@@ -215,17 +212,14 @@ def _json(path: Path) -> dict[str, Any]:
 def _tensors(path: Path) -> dict[str, Array]:
     """Return all tensors as float32; UserError for a file that is missing or damaged."""
     if not path.is_file():
-        many = "; weights in several files are not embedded" if _sharded(path) else ""
+        sharded = path.with_name(f"{path.name}.index.json").is_file()
+        many = "; weights in several files are not embedded" if sharded else ""
         raise UserError(f"{path.parent} has no {path.name}{many}: {ELSEWHERE}.")
     try:
         found = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is damaged, copy it again: {error}.") from None
     return {name: _array(name, held, path) for name, held in found}
-
-
-def _sharded(path: Path) -> bool:
-    return path.with_name(f"{path.name}.index.json").is_file()
 
 
 def _array(name: str, held: Mapping[str, Any], path: Path) -> Array:
@@ -266,17 +260,6 @@ def _layer(tensors: Mapping[str, Array], shape: Qwen2Shape, number: int) -> Laye
         gates=np.ascontiguousarray(np.concatenate(both).T),
         down=np.ascontiguousarray(taken("mlp.down_proj.weight", shape.hidden, shape.inner).T),
     )
-
-
-# § The forward pass of Qwen2 in NumPy float32: a prompt at once, then a token at a time.
-# §
-# § Architecture: Qwen2 technical report (arXiv 2407.10671): RMSNorm before each part, rotary
-# § positions,
-# § queries in groups that share keys and values, biases on these three, SwiGLU. One sequence,
-# § no
-# § batches. Equal to transformers on greedy outputs (tests/training/test_embedded_parity.py).
-# § Not here:
-# § which token is taken (decode.py), and texts (words.py).
 
 
 @dataclass(slots=True)
@@ -404,13 +387,6 @@ def _softmax(scores: Array) -> Array:
     return scores
 
 
-# § Which token comes next: the likeliest at temperature 0, else drawn with a seed.
-# §
-# § With a guide, among those alone that keep the text within its language and leave room to
-# § complete
-# § it. Not here: what a text means (words.py) and how a call is reported (provider.py).
-
-
 Stop = Literal["stop", "max_tokens", "model_length"]
 """As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
 
@@ -471,10 +447,7 @@ def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Return logits with no chance for tokens that lead out of the language, or leave no room.
-
-    Where even the shortest text is too long, what comes nearest to it: the caller's limit ends it.
-    """
+    """Return logits with no chance for tokens that lead out of the language, or leave no room."""
     least = int(needs.min())
     if least == NEVER:
         raise UserError("This model has no token that its regular expression can go on with.")
@@ -488,10 +461,6 @@ def _next_token(logits: Array, temperature: float, draws: np.random.Generator) -
     reached: NDArray[np.float64] = np.cumsum(np.exp(scaled - scaled.max()))
     drawn = draws.random() * float(reached[-1])
     return int(np.searchsorted(reached, drawn, side="right"))
-
-
-# § One BLAS thread for models this small: more of them wait for each other longer than they
-# § work.
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -30,7 +30,7 @@ from harness.ledger.totals import SpentSoFar, spent_so_far
 from harness.pool import pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.records import Answer, Question, Reply, Usage
+from harness.records import Answer, Question, Usage
 from harness.reply_cache import PaidReplies
 from harness.rewards.outcome import (
     NO_EFFORT,
@@ -50,19 +50,6 @@ from harness.rewards.trainers import TrlReward
 from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
-# § A reward with a cost term, clearly ours: the paper's has none ("with no regularization").
-# §
-# § Gated by success as in xRouter (arXiv 2510.08439): a right answer loses up to `weight` of
-# § its value
-# § the more it cost, a wrong one loses nothing, so that saving never pays more than being
-# § right. In
-# § logs, model cards and manifests it is called `cost-aware (ours)`. Not here: the recursion
-# § discount's
-# § reason (conductor/reward.py) and plain values (harness/rewards/outcome.py).
-
-
-COST_AWARE = "cost-aware (ours)"
-
 CostBy = Literal["usd", "calls"]
 
 DISCOUNT = 0.25
@@ -73,8 +60,8 @@ DISCOUNT = 0.25
 class CostAware:
     """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the base's.
 
-    A right answer is worth at least `wrong + margin`, however dear it was. UserError for a weight
-    that would break that.
+    Clearly ours: the paper has no cost term. Gated by success as in xRouter (arXiv 2510.08439), so
+    that saving never pays more than being right: UserError for a weight that would break that.
     """
 
     weight: float
@@ -136,18 +123,6 @@ class Discounted:
         return value if value is None or effort.again else self.discount * value
 
 
-# § Completions that are workflows, carried out for a reward: the reply is what the suite
-# § grades.
-# §
-# § `planned` makes an `Answerer` for `harness.rewards.reward.Reward`: a completion is read by
-# § the form of
-# § its conductor, run on a pool as an evaluation runs it, and its last reply is the answer.
-# § Whose doing
-# § a failure is, is told apart here; what it is worth is said in harness/rewards/outcome.py.
-# § The pool
-# § never sees a target. Not here: pace and replies that are paid already (asked_pool.py).
-
-
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
     """How workflows are carried out."""
@@ -183,22 +158,20 @@ class FirstRound:
     answer: Answer
 
 
-def plan_answerer(
-    spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()
-) -> "PlanAnswerer":
-    """Return the answerer that carries workflows out on the pool `spec`, priced by `book`.
-
-    UserError where dollars are limited, and what was spent before has no price, or the limit is
-    less than one call can cost.
-    """
-    return PlanAnswerer(spec, book, settings)
-
-
 class PlanAnswerer:
-    """An `Answerer`; it pickles, without its models, its replies and what it noted."""
+    """The `Answerer` that carries workflows out on a pool, priced by a book.
 
-    def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings) -> None:
-        """Keep the pool; its models are made in the event loop that first asks them."""
+    A completion is read by the form of its conductor and run as an evaluation runs it; its last
+    reply is the answer. The pool never sees a target. It pickles, without its models, its replies
+    and what it noted.
+    """
+
+    def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
+        """Keep the pool; its models are made in the event loop that first asks them.
+
+        UserError where dollars are limited, and what was spent before has no price, or the limit is
+        less than one call can cost.
+        """
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -211,7 +184,8 @@ class PlanAnswerer:
         """What was spent when this process began, by all of them."""
         if settings.max_usd is not None and settings.processes > 1:
             self.allow((settings.max_usd - self.before) / settings.processes)
-        self._journal = TaskJournal(folder, _journal_head(spec, book)) if folder else None
+        head = Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
+        self._journal = TaskJournal(folder, head) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
         paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
@@ -219,18 +193,14 @@ class PlanAnswerer:
             worker_identities(spec, settings.seed), RateLimiter(settings.rates), paid
         )
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
-        self._stopped = ""
+        self.stopped = ""
+        """Why no more calls are made, in one sentence; empty while there is money."""
         self.firsts: dict[str, FirstRound] = {}
         """By the id that items of later rounds name; whoever plans rounds adds to them."""
 
     def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
         """Say how another process makes this answerer anew."""
         return PlanAnswerer, self._arguments
-
-    @property
-    def stopped(self) -> str:
-        """Why no more calls are made, in one sentence; empty while there is money."""
-        return self._stopped
 
     @property
     def usd(self) -> Decimal:
@@ -242,10 +212,7 @@ class PlanAnswerer:
         self._spend.limit = self._spend.gone + more
 
     def check(self, item: RewardItem) -> None:
-        """Raise UserError for an item whose workers or first round are not there.
-
-        Also where the replies that were paid for cannot be read.
-        """
+        """Raise UserError for an item whose workers or first round are not there."""
         if self._asking.paid:
             self._asking.paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
@@ -263,25 +230,44 @@ class PlanAnswerer:
         Tokens and dollars are those of the replies that came, paid now or before; a call that
         failed has reported none.
         """
-        plan = self.read(item)
+        plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
-            return Rollout(None, Status.INVALID_ACTION, reason=said, again=bool(item.first))
+            return Rollout(None, Status.INVALID_ACTION, reason=said, again=later)
         if isinstance(plan, Keep):
             return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
         pool = self._pool(item)
+        text, status, reason = await self._came_to(item, plan, question, pool)
+        replies, workers = pool.replies, tuple(step.worker for step in plan.steps)
+        usages = [one.usage for one in replies if one.usage is not None]
+        costs = [one.usd for one in replies if one.usd is not None]
+        return Rollout(
+            text,
+            status,
+            sum(usages, Usage(reasoning=0)) if len(usages) == len(replies) else None,
+            sum(costs, Decimal(0)) if len(costs) == len(replies) else None,
+            len(replies),
+            reason,
+            PlanTrace(workers, plan.as_json(), pool.cached),
+            later,
+        )
+
+    async def _came_to(
+        self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
+    ) -> tuple[str | None, Status, str]:
+        """Return a plan's answer, whose doing it is where there is none, and why."""
         try:
             answer = await self._carried_out(item, plan, question, pool)
         except SpendLimit as error:
-            self._stopped = str(error)
-            return _answered(item, plan, pool, (Status.BUDGET, str(error)))
+            self.stopped = str(error)
+            return None, Status.BUDGET, str(error)
         except WorkerError as error:
-            return _answered(item, plan, pool, (Status.WORKER_ERROR, str(error)))
+            return None, Status.WORKER_ERROR, str(error)
         last = answer.replies[-1] if answer.replies else None
         if last is not None and last.too_long:
             said = f"What it sent to {last.worker} does not fit that worker's context."
-            return _answered(item, plan, pool, (Status.POLICY_FAULT, said))
-        return _answered(item, plan, pool, answer.text)
+            return None, Status.POLICY_FAULT, said
+        return answer.text, Status.SCORED, ""
 
     def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
         """Return what an item's completion asks for, as its form and its round allow it."""
@@ -290,10 +276,7 @@ class PlanAnswerer:
         return reader(self._settings.form, item.completion, workers)
 
     async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
-        """Carry a first plan out, for a later round to go on; None for text that is no plan.
-
-        Raises WorkerError or SpendLimit; replies are paid for once, also if the plan is rewarded.
-        """
+        """Carry a first plan out, for a later round to go on; None for text that is no plan."""
         plan = self.read(item)
         if not isinstance(plan, Workflow):
             return None
@@ -350,66 +333,6 @@ def shown_to_policy(
     return shown
 
 
-def _journal_head(spec: PoolSpec, book: Book) -> Head:
-    return Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
-
-
-def _answered(
-    item: RewardItem, plan: Workflow, pool: CachedPool, came_to: str | tuple[Status, str]
-) -> Rollout:
-    """Return the answer that a workflow came to, or why there is none, with what was paid."""
-    text, (status, reason) = (
-        (came_to, (Status.SCORED, ""))
-        if isinstance(came_to, str)
-        else (
-            None,
-            came_to,
-        )
-    )
-    work = PlanTrace(tuple(step.worker for step in plan.steps), plan.as_json(), pool.cached)
-    replies = pool.replies
-    return Rollout(
-        text,
-        status,
-        _total_usage(replies),
-        _total_usd(replies),
-        len(replies),
-        reason,
-        work,
-        bool(item.first),
-    )
-
-
-def _total_usage(replies: Sequence[Reply]) -> Usage | None:
-    """Return the sum, None as soon as one worker reported none."""
-    total = Usage(reasoning=0)
-    for reply in replies:
-        if reply.usage is None:
-            return None
-        total += reply.usage
-    return total
-
-
-def _total_usd(replies: Sequence[Reply]) -> Decimal | None:
-    total = Decimal(0)
-    for reply in replies:
-        if reply.usd is None:
-            return None
-        total += reply.usd
-    return total
-
-
-# § The reward of a training from values of its configuration, in one call.
-# §
-# §     made = training_reward(config, Conducted(spec, book, form), exams, Place(folder, box))
-# §     GRPOTrainer(..., reward_funcs=made.trl)        # ends when made.trl.stopped says why
-# §
-# § What can be known to fail is refused here, before anything is spent. Not here: the
-# § configuration
-# § file and the trainer (conductor/training/), and how plans are carried out
-# § (plan_reward.py).
-
-
 @dataclass(frozen=True, slots=True)
 class RewardConfig:
     """What a plan is worth, and how fast and for how much workers are asked for it."""
@@ -440,12 +363,6 @@ class RewardConfig:
     processes: int = 1
     """How many there are: `max_usd` is of all of them, `concurrency` and `rates` of this one."""
 
-    @property
-    def label(self) -> str:
-        """What logs, manifests and model cards call the reward."""
-        named = COST_AWARE if self.name == "cost-aware" else self.name
-        return f"{named}, first rounds x {self.discount:g}" if self.recursive else named
-
 
 @dataclass(frozen=True, slots=True)
 class ConductedPool:
@@ -454,14 +371,6 @@ class ConductedPool:
     spec: PoolSpec
     book: Book
     form: PlanFormat
-
-
-@dataclass(frozen=True, slots=True)
-class RewardPlace:
-    """Where a training leaves its journal and its paid replies, and where programs run."""
-
-    folder: Path | None = None
-    box: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,18 +385,37 @@ class TrainingReward:
 def training_reward(
     config: RewardConfig,
     conducted: ConductedPool,
-    exams: Mapping[str, SuiteSplit],
-    place: RewardPlace,
+    exams: Mapping[str, AskedSplit],
+    folder: Path | None = None,
+    box: Any = None,
 ) -> TrainingReward:
     """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config)
     _refuse_unpriced(config, conducted)
-    answerer = plan_answerer(
-        conducted.spec, conducted.book, plan_settings(config, conducted, exams, place)
+    spec = conducted.spec
+    how = PlanSettings(
+        budget=config.budget,
+        form=conducted.form,
+        max_usd=config.max_usd,
+        seed=config.seed,
+        log_dir=folder,
+        rates=config.rates,
+        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
+        rank=config.rank,
+        processes=config.processes,
     )
-    reward = Reward(exams, answerer, _reward_settings(config, conducted.form, values), place.box)
-    names, again = conducted.spec.names, not config.deduplicate
-    return TrainingReward(reward, answerer, TrlReward(reward, names=names, again=again))
+    answerer = PlanAnswerer(spec, conducted.book, how)
+    waits = config.rates.slowest_s(config.concurrency * conducted.form.max_steps)
+    settings = RewardSettings(
+        most=config.concurrency,
+        timeout_s=config.timeout_s + waits,
+        max_masked=config.max_masked,
+        values=values,
+        budget_masks=False,  # the answerer watches dollars: it knows what is cached
+    )
+    reward = Reward(exams, answerer, settings, box)
+    again = not config.deduplicate
+    return TrainingReward(reward, answerer, TrlReward(reward, names=spec.names, again=again))
 
 
 def reward_values(config: RewardConfig) -> RewardRule:
@@ -496,38 +424,6 @@ def reward_values(config: RewardConfig) -> RewardRule:
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
     return Discounted(worth, config.discount) if config.recursive else worth
-
-
-def plan_settings(
-    config: RewardConfig,
-    conducted: ConductedPool,
-    exams: Mapping[str, SuiteSplit],
-    place: RewardPlace,
-) -> PlanSettings:
-    """Return how plans are carried out."""
-    return PlanSettings(
-        budget=config.budget,
-        form=conducted.form,
-        max_usd=config.max_usd,
-        seed=config.seed,
-        log_dir=place.folder,
-        rates=config.rates,
-        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
-        rank=config.rank,
-        processes=config.processes,
-    )
-
-
-def _reward_settings(config: RewardConfig, form: PlanFormat, values: RewardRule) -> RewardSettings:
-    """Return how the reward works; the answerer watches dollars: it knows what is cached."""
-    waits = config.rates.slowest_s(config.concurrency * form.max_steps)
-    return RewardSettings(
-        most=config.concurrency,
-        timeout_s=config.timeout_s + waits,
-        max_masked=config.max_masked,
-        values=values,
-        budget_masks=False,
-    )
 
 
 def _refuse_unpriced(config: RewardConfig, conducted: ConductedPool) -> None:

@@ -1,4 +1,9 @@
-"""Training on recorded verdicts: the data set, its split, what a one-step plan is worth there."""
+"""Training on recorded verdicts: the data set, its split, what a one-step plan is worth there.
+
+Nothing is carried out: the plan of one step names a worker, and that worker's recorded verdict on
+the question is the grade. The split is declared, what is judged is never handed to a trainer, and a
+checkpoint says so in `study.json`. Rows and rewards carry ids and numbers; texts are looked up.
+"""
 
 import hashlib
 import re
@@ -7,7 +12,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +35,7 @@ from harness.rewards.outcome import (
 )
 from harness.rewards.splits import SuiteSplit, question_digest
 from harness.suite import NONE_PUBLISHED, Card, Split
-from harness.workflow import Malformed
-
-# § Recorded verdicts as a study: which questions teach, which pick the checkpoint, how they
-# § are put.
-# §
-# § A study trains one-step conductors on verdicts of real models (role `study`): the split is
-# § declared,
-# § what is judged is never handed to a trainer, and a checkpoint says so in `study.json`
-# § beside it.
-# § Rows carry ids only; texts are looked up in memory. Not here: what a plan is worth
-# § (verdict_reward.py), reading sources and splitting off what is judged
-# § (harness/cli/train.py).
-
+from harness.workflow import Malformed, Workflow
 
 VALIDATES = 0.2
 """Share of what may teach that picks the checkpoint instead: a choice of ours."""
@@ -109,7 +101,7 @@ def split_verdicts(
 
 
 def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return indices of equal questions together: by last date, or shuffled where one has none."""
+    """Return indices of equal questions together, in the order that `split_verdicts` says."""
     groups: dict[str, list[int]] = {}
     for at, one in enumerate(asked):
         groups.setdefault(question_digest(one.text), []).append(at)
@@ -120,22 +112,9 @@ def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
     return found
 
 
-def verdict_rows(suite: str, part: Matrix) -> list[dict[str, Any]]:
-    """Return a data set's rows for a trainer: ids only."""
-    return [
-        {"suite": suite, "question": asked.id, "epoch": 1, "workers": [], "first": ""}
-        for asked in part.questions
-    ]
-
-
 def verdict_questions(part: Matrix) -> Mapping[str, Question]:
     """Return the questions by id, without targets."""
     return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
-
-
-def verdict_cards(form: PlanFormat, workers: Sequence[str]) -> tuple[str, ...]:
-    """Return what is said of each worker: its bare name, or nothing where the form hides it."""
-    return tuple(name if form.cards else "" for name in workers)
 
 
 def study_info(study: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
@@ -170,15 +149,6 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
         )
 
 
-# § A study in the shape that a trainer knows: a suite, exams of it, and a pool of its
-# § workers.
-# §
-# § Nothing here asks or grades: the suite's grader refuses, and the pool's workers are names
-# § with
-# § numbers. What a plan is worth is said in verdict_reward.py.
-
-
-VERDICT_POOL = "verdicts"
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -235,10 +205,7 @@ def verdict_exams(study: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
 
 
 def verdict_pool(matrix: Matrix) -> PoolSpec:
-    """Return a pool of a matrix's workers, in its order; nobody in it can be asked.
-
-    They have names that a pool allows, and their true ones as cards.
-    """
+    """Return a pool of a matrix's workers, in its order; nobody in it can be asked."""
     names = [_OTHERS.sub("-", name).strip("-._") or "worker" for name in matrix.workers]
     if len(set(names)) < len(names):
         names = [f"{at}-{name}" for at, name in enumerate(names)]
@@ -247,27 +214,14 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
         for name, card in zip(names, matrix.workers, strict=True)
     )
     digest = hashlib.sha256("\n".join(matrix.workers).encode()).hexdigest()
-    said = f"Recorded verdicts: {matrix.name}."
     return PoolSpec(
-        name=VERDICT_POOL,
+        name="verdicts",
         label="recorded",
         prices="none",
-        description=said,
+        description=f"Recorded verdicts: {matrix.name}.",
         workers=workers,
         sha256=digest,
     )
-
-
-# § A plan's worth from recorded verdicts: whom it asks says all; nothing is carried out.
-# §
-# § `VerdictReward` is a `Scores` over a `Matrix` (harness/learning/matrix.py): the plan of
-# § one step
-# § names a worker, and the question's cell of that worker is its grade. Its subtask is not
-# § looked at,
-# § for the recorded replies answered the bare question. The reward holds ids and numbers, no
-# § text.
-# § Not here: which questions teach and how they are put (study.py), reading a plan
-# § (reading.py).
 
 
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
@@ -288,10 +242,7 @@ class RecordedVerdicts:
 
 
 def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
-    """Return what a reward needs of a matrix; `suite` is what rows call it.
-
-    `names` are what a pool calls the workers, in the matrix's order; by default their own.
-    """
+    """Return what a reward needs of a matrix; `suite` is what rows call it."""
     rows: list[list[float]] = matrix.scores.tolist()
     known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
     ids = (asked.id for asked in matrix.questions)
@@ -302,10 +253,7 @@ def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class VerdictReward:
-    """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded.
-
-    It pickles, counts begun anew. UserError for a form that allows a second step.
-    """
+    """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded."""
 
     verdicts: RecordedVerdicts
     form: PlanFormat = ONE_STEP
@@ -336,7 +284,6 @@ class VerdictReward:
         return made
 
     def _row(self, item: RewardItem) -> Mapping[str, float | None]:
-        """Return the verdicts on the item's question by worker."""
         known = self.verdicts
         if item.suite != known.suite:
             raise UserError(f"There are verdicts on {known.suite!r}, none on {item.suite!r}.")
@@ -372,21 +319,17 @@ class VerdictReward:
         )
 
 
-# § Whom a trained conductor asks on questions of a study that it has not seen: one plan each.
-# §
-# § Not here: what the choices are worth (harness/cli/train.py, reports/routes.py).
-
-
 NOBODY = -1
 """Where a conductor's text is no plan: the model failed, so the question counts as wrong."""
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:
     """Return, per question, the index of the worker that the plan names, `NOBODY` without one."""
-    workers, shown = judged.workers, verdict_cards(about.form, judged.workers)
+    workers = judged.workers
+    shown = [name if about.form.cards else "" for name in workers]
     found: list[int] = []
     for question in verdict_questions(judged).values():
         plan = read_plan(about.form, say(plan_prompt(about.form, question.text, shown)), workers)
-        nobody = isinstance(plan, Malformed)
-        found.append(NOBODY if nobody else workers.index(plan.steps[0].worker))
+        named = isinstance(plan, Workflow)
+        found.append(workers.index(plan.steps[0].worker) if named else NOBODY)
     return np.array(found, dtype=np.intp)

@@ -26,18 +26,6 @@ from conductor.training.run_folder import (
 from harness.errors import UserError
 from harness.files import read_toml
 
-# § Ablations: the trainings of one file, which differ from a reference in the settings it
-# § names.
-# §
-# §     [ablations.routing-only]
-# §     says = "Plans have one step."
-# §     set.form.max_steps = 1
-# §
-# § Everything else of a training is its configuration's (config.py). Not here: training and
-# § evaluating
-# § them (harness/cli/train.py), and the table (reports/ablations.py).
-
-
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 
 
@@ -87,10 +75,7 @@ class Ablations:
 
 
 def read_ablations(path: Path = SHIPPED) -> Ablations:
-    """Return what a file names; UserError for the first mistake in it.
-
-    A pool or a configuration that ends in `.toml` is a file beside it.
-    """
+    """Return what a file names; UserError for the first mistake in it."""
     try:
         found = AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:

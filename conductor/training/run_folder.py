@@ -1,8 +1,18 @@
-"""A training's folder: its manifest, a line per step, and what a resumed run must find again."""
+"""A training's folder: its manifest, a line per step, and what a resumed run must find again.
+
+manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
+metrics.jsonl     one JSON object per step; with `validation` where one was made
+cpu.jsonl         processor seconds of all processes and sittings, written as they pass
+plans.jsonl       what was planned; texts only where every suite's may be published
+first_rounds.json where a recursive training goes on from (rounds.py)
+start/            the model and tokenizer before the first reward
+checkpoints/      TRL's, with optimiser, scheduler and random states
+best/  last/      the best by validation, and the newest
+ledger/           every worker call
+"""
 
 import hashlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -13,49 +23,26 @@ from typing import Any, cast
 
 from conductor.checkpoint import MANIFEST
 from conductor.training.config import TrainingConfig
+from conductor.training.grpo_options import CHECKPOINTS, is_main
 from conductor.training.job import TrainingJob
 from harness.errors import UserError
 from harness.suite import moved_versions
 
-# § A training's folder: its manifest, one line per step, and what a resumed run must find the
-# § same.
-# §
-# §     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
-# §     metrics.jsonl     one JSON object per step; with `validation` where one was made
-# §     cpu.jsonl         processor seconds (processor.py)
-# §     plans.jsonl       what was planned; texts only where every suite's may be published
-# §     first_rounds.json where a recursive training goes on from (kept_rounds.py)
-# §     start/            the model and tokenizer before the first reward
-# §     checkpoints/      TRL's, with optimiser, scheduler and random states
-# §     best/  last/      the best by validation, and the newest
-# §     ledger/           every worker call
-# §
-# § Not here: training (start.py), and what a checkpoint says about itself (about.py).
-
-
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
 WARM = "warm_start.jsonl"
-START, CHECKPOINTS, BEST, LAST = "start", "checkpoints", "best", "last"
+START, BEST, LAST = "start", "best", "last"
 
 PINNED = (
-    "podium",
-    "torch",
-    "transformers",
-    "trl",
-    "accelerate",
-    "peft",
-    "vllm",
-    "datasets",
-    "tokenizers",
-    "inspect-ai",
-    "numpy",
+    *("podium", "torch", "transformers", "trl", "accelerate", "peft", "vllm", "datasets"),
+    *("tokenizers", "inspect-ai", "numpy"),
 )
 
-FREE = ("run.save_every", "run.keep", "run.tensorboard", "run.threads", "reward.max_usd")
-"""What may differ when a run is resumed: it changes no step."""
-
-FREE_SECTIONS = ("reward.concurrency", "reward.rpm", "title")
+FREE = (
+    *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
+    *("reward.max_usd", "reward.concurrency", "reward.rpm"),
+)
+"""What may differ of a configuration when a run is resumed: it changes no step."""
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
@@ -182,7 +169,7 @@ def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         old, new = flatten(before.get(key), key), flatten(now.get(key), key)
         for name in sorted({*old, *new}):
             plain = name.removeprefix("config.")
-            if plain in (*FREE, *FREE_SECTIONS, "name") and key == "config":
+            if plain in FREE and key == "config":
                 continue
             if old.get(name) != new.get(name):
                 said = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}: resume it as it began"
@@ -217,8 +204,12 @@ def flatten(value: Any, prefix: str) -> dict[str, Any]:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader finds the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    part.write_text(text)
     part.replace(path)
 
 
@@ -245,9 +236,7 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
     kept = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
-        part = path.with_suffix(".part")
-        part.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
-        part.replace(path)
+        _replace(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
     return kept
 
 
@@ -258,20 +247,11 @@ def newest_checkpoint(out: Path) -> Path | None:
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
-def process_rank() -> int:
-    """Return which of the processes that a launcher started this is, from 0."""
-    return int(os.environ.get("RANK", "0"))
-
-
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
 def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
-    """Raise UserError for a checkpoint of another architecture or tokenizer than is trained.
-
-    `shape` is the trained model's config, `tokens` the size of its tokenizer. A checkpoint of
-    adapters has neither file; peft says what does not fit.
-    """
+    """Raise UserError for a checkpoint of another architecture or tokenizer than is trained."""
     path = checkpoint / "config.json"
     if not path.is_file():
         return
@@ -292,40 +272,19 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
         )
 
 
-def is_main() -> bool:
-    """Whether this process writes: the first one does."""
-    return process_rank() == 0
-
-
-def world_size() -> int:
-    """Return how many processes train together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     """Return the configuration that a manifest holds."""
     return TrainingConfig.model_validate(manifest["config"])
-
-
-# § Processor seconds of a training, written as they pass: a kill takes a step's, or a warm
-# § start's.
-# §
-# § `cpu.jsonl` has lines `{"step": 3, "cpu_s": 2.13}`: what a process and the children that
-# § it waited
-# § for have used since its line before. Every process of every sitting adds its own, so the
-# § sum is what
-# § a training took; nothing is taken back when a step is made again. A container's own
-# § processor time
-# § is not in it, nor what the command took before it began to train.
-# §
-# § Not here: the sum of an ablation (reports/ablations.py).
 
 
 CPU = "cpu.jsonl"
 
 
 class CpuClock:
-    """Counts from when it is made; writes as soon as it is told where."""
+    """Counts processor seconds from when it is made; writes as soon as it is told where.
+
+    Of this process and the children that it waited for; a line for what was used since the last.
+    """
 
     def __init__(self) -> None:
         """Begin to count."""
