@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.escape import cell, markdown
+from harness.text import escape_markdown, markdown_cell
 
 UNKNOWN = "-"
 
@@ -78,15 +78,43 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     ]
 
 
+def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
+    """Return a name with the numbers of its footnotes; those that are new join `notes`."""
+    marks: list[str] = []
+    for note in filter(None, found):
+        if note not in notes:
+            notes.append(note)
+        marks.append(str(notes.index(note) + 1))
+    return f"{name} ({', '.join(marks)})" if marks else name
+
+
+def numbered(notes: Sequence[str]) -> str:
+    """Return notes as a numbered list."""
+    return "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
+
+
 def markdown_line(cells: Sequence[str]) -> str:
     """Return one line of a Markdown table."""
-    return "| " + " | ".join(map(cell, cells)) + " |"
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table, heads first; all but the first `left` columns are set to the right."""
+    """Return a Markdown table, heads first; all but `left` columns are set to the right."""
     ruler = [*["---"] * left, *["---:"] * (len(rows[0]) - left)]
     return "\n".join(map(markdown_line, (rows[0], ruler, *rows[1:])))
+
+
+def figures_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table, heads first; columns of figures are set to the right.
+
+    Figures stand alone, or before what is said of them.
+    """
+    heads, *rest = rows
+    ruler = [
+        "---:" if all(one[:1].isdigit() or one[:1] in "+-<" for one in column) else "---"
+        for column in zip(*rest, strict=True)
+    ]
+    return "\n".join(map(markdown_line, (heads, ruler or ["---"] * len(heads), *rest)))
 
 
 def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[object], object]) -> str:

@@ -6,7 +6,7 @@ best worker or system is the best in hindsight, on the very questions: nobody is
 choice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -19,13 +19,14 @@ from harness.text import pluralise
 from reports.markdown import MARK
 from reports.render import (
     UNKNOWN,
+    as_json,
     count,
     interval,
     markdown_file,
+    markdown_table,
     percent,
     points,
     refuse_foreign,
-    refuse_unwritable,
     text_file,
     usd_about,
     write_files,
@@ -115,9 +116,7 @@ def target_results(found: ScoredSystems) -> tuple[TargetResult, ...]:
 
 def _target_result(found: ScoredSystems, who: ScoredSystem) -> TargetResult:
     # One suite's scores are (members, questions).
-    strata = {
-        suite: np.stack(list(who.scores[suite].values()), axis=1) for suite in found.suites
-    }
+    strata = {suite: np.stack(list(who.scores[suite].values()), axis=1) for suite in found.suites}
     others = [one for one in found.contestants if one is not who]
     against = tuple(system_difference(found.suites, who, other) for other in others)
     reach = _oracle_gaps(found, who)
@@ -288,7 +287,7 @@ def write_targets(dirs: Sequence[Path], out: Path) -> tuple[str, tuple[Path, ...
             "each seed, too."
         )
     text = targets_markdown(found, results)
-    data = text_file(as_json(_targets_data(found, results)))
+    data = text_file(targets_json(found, results))
     files = {"targets.md": markdown_file(text, MARK), "targets.json": data}
     return text, write_files(out, files)
 
@@ -334,19 +333,16 @@ def _result_text(result: TargetResult) -> str:
         said += f"; {pluralise(who.ungraded, 'question')} without a grade of every seed"
     suites = ", ".join(f"{name} {_sure(one)}" for name, one in result.suites.items())
     parts = [f"{said}.", f"By suite: {suites}."]
-    tables: list[list[Sequence[str]]] = []
+    tables = list[list[Sequence[str]]]()
     if len(who.members) > 1:  # a line for each seed, so that no choice among them is hidden
         tables.append([("seed", *result.suites, "mean")])
         for seed, means in who.seeds.items():
             each = (percent(means[suite]) for suite in result.suites)
             tables[-1].append((seed, *each, percent(round(fmean(means.values()), 9))))
-    tables += [
-        [
-            ("target", "wanted", "found", "verdict", "missed by"),
-            *((o.name, o.wanted, o.found, VERDICT[o.reached], o.short) for o in result.targets),
-        ],
-        [("less", "kind", "difference", "bootstrap", "questions")],
-    ]
+    tables.append([("target", "wanted", "found", "verdict", "missed by")])
+    for one in result.targets:
+        tables[-1].append((one.name, one.wanted, one.found, VERDICT[one.reached], one.short))
+    tables.append([("less", "kind", "difference", "bootstrap", "questions")])
     for one in sorted(result.against, key=lambda one: one.found.mean):
         between = interval(*one.bootstrap, signed=True) if one.bootstrap else UNKNOWN
         line = (f"`{one.other}`", one.kind, _said(one.found), between, f"{one.questions}")
@@ -359,9 +355,8 @@ def _sure(found: CrossedMean) -> str:
     return percent(found.mean) + ends
 
 
-def _targets_data(
-    found: ScoredSystems, results: Sequence[TargetResult]
-) -> Mapping[str, object]:
+def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
+    """Return the same as data."""
     field = [
         {
             "name": one.name,
@@ -388,4 +383,4 @@ def _targets_data(
         for one in results
     ]
     about = {"schema": SCHEMA, "split": found.split, "pool": found.pool, "suites": found.suites}
-    return {**about, "left_out": found.left_out, "field": field, "trained": every}
+    return as_json({**about, "left_out": found.left_out, "field": field, "trained": every})
