@@ -1,4 +1,9 @@
-"""Cells: warm judges that the host starts, talks to, pools and shares the cores among."""
+"""Cells: warm judges that the host starts, talks to, pools and shares the cores among.
+
+A cell is one running judge (sandbox/inside/judge.py), seen through a stream. It answers in time, or
+it is dead (`CellDied`: the stream ended) or stuck (`CellStuck`). What that means, the program's
+fault or the box's, is for boxes to decide (cell_box.py).
+"""
 
 import json
 import os
@@ -15,14 +20,6 @@ from typing import Any, Protocol
 
 from sandbox.box import Limits, Program, ProgramOutcome, SandboxError
 from sandbox.seccomp import PROGRAM, RULES, filter_bytes
-
-# § What host and judge say to each other: sandbox/inside/judge.py reads and writes the other
-# § side.
-# §
-# § A stream (cells.py) takes these frames one by one as they are answered; a command that
-# § runs once
-# § (suites/inspect_box.py) is given all of them together.
-
 
 INSIDE = ("isolation", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
@@ -78,13 +75,6 @@ def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramO
 def json_line(order: Mapping[str, Any]) -> bytes:
     """Return an order as one line of JSON."""
     return json.dumps(order).encode() + b"\n"
-
-
-# § A cell: one running judge (sandbox/inside/judge.py), as its host sees it through a stream.
-# §
-# § A cell either answers in time, or it is dead (`CellDied`: the stream ended) or stuck
-# § (`CellStuck`).
-# § What that means, the program's fault or the box's, is for boxes to decide (cell_box.py).
 
 
 BOOT = """\
@@ -151,11 +141,10 @@ class Stream(Protocol):
         ...
 
 
-class PipeStream:
+class _PipeStream:
     """The stream of a judge that is a child process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """Talk to `process` over its standard input and output."""
         assert process.stdin
         assert process.stdout
         self._process = process
@@ -163,7 +152,6 @@ class PipeStream:
         os.set_blocking(self._stdin, False)
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
-        """Write all, waiting while the pipe is full."""
         view = memoryview(data)
         while view:
             left_s = max(0.0, deadline - time.monotonic())
@@ -177,7 +165,6 @@ class PipeStream:
                 raise CellDied(str(error)) from error
 
     def receive(self, deadline: float) -> bytes:
-        """Read what there is, waiting for it."""
         if not select.select([self._stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise CellStuck("it did not answer in time")
         data = os.read(self._stdout, PIECE)
@@ -186,7 +173,6 @@ class PipeStream:
         return data
 
     def close(self) -> None:
-        """End the process and collect it: it removes what its last program left, if it can."""
         assert self._process.stdin
         assert self._process.stdout
         with suppress(OSError):
@@ -286,7 +272,7 @@ def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> Sandbox
         )
     except OSError as error:
         raise SandboxError(f"A sandbox could not start a process: {error}.") from error
-    return start_cell(PipeStream(process), mode)
+    return start_cell(_PipeStream(process), mode)
 
 
 def start_cell(stream: Stream, mode: str) -> SandboxCell:
@@ -299,14 +285,6 @@ def start_cell(stream: Stream, mode: str) -> SandboxCell:
     except BaseException:
         stream.close()
         raise
-
-
-# § The warm pool: cells that are started ahead, reused while they are clean, replaced when
-# § not.
-# §
-# § At most `most` cells are handed out at once. Cells that serve one program only (`reuse`
-# § off) are
-# § thrown away after it, and their successors are started in the background.
 
 
 PROGRAMS = 2000
@@ -323,7 +301,11 @@ class CellKind:
 
 
 class CellPool:
-    """Cells of several kinds, bounded in number."""
+    """Cells of several kinds: started ahead, reused while they are clean, replaced when not.
+
+    At most `most` are handed out at once. Cells that serve one program only (`reuse` off) are
+    thrown away after it, and their successors are started in the background.
+    """
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], most: int, reuse: bool) -> None:
         """Start cells with `start`; `reuse` them for other programs where they isolate enough."""
@@ -452,16 +434,12 @@ class CellPool:
                 self._changed.notify_all()
 
 
-# § One run per core at a time, across all boxes of this process, so that time limits are
-# § fair.
-# §
-# § Sixteen programs on four cores turn right answers into time-outs. A run that came close to
-# § its limit
-# § is repeated alone: `all` waits for the others and keeps new ones waiting.
-
-
 class Cores:
-    """A gate with one place per core."""
+    """A gate with one place per core, so that time limits are fair.
+
+    Sixteen programs on four cores turn right answers into time-outs. A run that came close to its
+    limit is repeated alone: `all` waits for the others and keeps new ones waiting.
+    """
 
     def __init__(self, count: int) -> None:
         """Let `count` runs through at a time."""
