@@ -141,14 +141,14 @@ class GradingTask:
 
     @property
     def key(self) -> bytes:
-        """A digest that equal sheets share; long replies are not kept in memory."""
+        """A digest that equal tasks share; long replies are not kept in memory."""
         said = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
         return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class GradingResult:
-    """What became of a sheet: `SCORED` with a value, or why there is none."""
+    """What became of a task: `SCORED` with a value, or why there is none."""
 
     status: Status
     value: float = 0.0
@@ -159,18 +159,18 @@ class GradingResult:
 
 
 OnDone = Callable[[int, GradingResult], None]
-"""Called on the event loop with the place of a sheet in its list and its verdict."""
+"""Called on the event loop with the place of a task in its list and its result."""
 
 
 @dataclass(slots=True)
 class _InFlight:
-    """A sheet that is being graded."""
+    """A task that is being graded."""
 
     verdict: GradingResult | None = None
     """None also when its grading was cancelled."""
     settled: bool = False
     told: anyio.Event | None = None
-    """Made by the first one who waits: an event for each sheet would cost as much as its grade."""
+    """Made by the first one who waits: an event for each task would cost as much as its grade."""
 
     async def wait(self) -> GradingResult | None:
         """Return the verdict, as soon as the work on it is over."""
@@ -190,7 +190,7 @@ class _InFlight:
 class _Claim:
     at: int
     key: bytes
-    sheet: GradingTask
+    task: GradingTask
     slot: _InFlight
 
 
@@ -205,7 +205,7 @@ class _LoopState:
 
 
 class Graders:
-    """Grades sheets, at most `most` at once, each within `timeout_s` seconds."""
+    """Grades tasks, at most `most` at once, each within `timeout_s` seconds."""
 
     def __init__(self, box: Any | None, most: int | None, timeout_s: float) -> None:
         """Grade programs in this box; more at once than there are cores would only wait."""
@@ -217,67 +217,67 @@ class Graders:
         self._lock = Lock()
         self._here: RunVar[_LoopState] = RunVar("podium graders")
 
-    async def grade(self, sheets: Sequence[GradingTask], tell: OnDone) -> None:
-        """Tell the verdict of every sheet, as it comes; whatever goes wrong is a verdict too."""
-        left = list(enumerate(sheets))
+    async def grade(self, tasks: Sequence[GradingTask], on_done: OnDone) -> None:
+        """Tell the verdict of every task, as it comes; whatever goes wrong is a verdict too."""
+        left = list(enumerate(tasks))
         while left:
-            mine, others = self._claimed(left, tell)
+            mine, others = self._claimed(left, on_done)
             try:
-                await self._grade_claims(mine, tell)
+                await self._grade_claims(mine, on_done)
             finally:
                 for claim in mine:  # those that a cancellation left: whoever waits does them
                     self._settle(claim, None)
             left = list[tuple[int, GradingTask]]()
-            for at, sheet, slot in others:
+            for at, task, slot in others:
                 verdict = await slot.wait()
                 if verdict is None:
-                    left.append((at, sheet))
+                    left.append((at, task))
                 else:
-                    tell(at, replace(verdict, shared=True))
+                    on_done(at, replace(verdict, shared=True))
 
     def _claimed(
-        self, left: Sequence[tuple[int, GradingTask]], tell: OnDone
+        self, left: Sequence[tuple[int, GradingTask]], on_done: OnDone
     ) -> tuple[list[_Claim], list[tuple[int, GradingTask, _InFlight]]]:
         """Tell what is known; return what is ours to grade, and what others are grading."""
         under_way = self._run().under_way
         mine: list[_Claim] = []
         others: list[tuple[int, GradingTask, _InFlight]] = []
-        for at, sheet in left:
-            key = sheet.key
+        for at, task in left:
+            key = task.key
             known = self._remembered(key)
             if known is not None:
-                tell(at, replace(known, shared=True))
+                on_done(at, replace(known, shared=True))
             elif key in under_way:
-                others.append((at, sheet, under_way[key]))
+                others.append((at, task, under_way[key]))
             else:
-                mine.append(_Claim(at, key, sheet, under_way.setdefault(key, _InFlight())))
+                mine.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
         return mine, others
 
-    async def _grade_claims(self, claims: Sequence[_Claim], tell: OnDone) -> None:
+    async def _grade_claims(self, claims: Sequence[_Claim], on_done: OnDone) -> None:
         """Grade programs one by one and all else in batches, which the threads share evenly."""
-        boxed = [claim for claim in claims if claim.sheet.suite.needs_box]
-        plain = [claim for claim in claims if not claim.sheet.suite.needs_box]
+        boxed = [claim for claim in claims if claim.task.suite.needs_box]
+        plain = [claim for claim in claims if not claim.task.suite.needs_box]
         size = min(BATCH, max(1, -(-len(plain) // self._most)))
         batches = [[claim] for claim in boxed]
         batches += [plain[at : at + size] for at in range(0, len(plain), size)]
-        async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as group:
             for batch in batches:
-                tasks.start_soon(self._grade_batch, batch, tell)
+                group.start_soon(self._grade_batch, batch, on_done)
 
-    async def _grade_batch(self, batch: Sequence[_Claim], tell: OnDone) -> None:
+    async def _grade_batch(self, batch: Sequence[_Claim], on_done: OnDone) -> None:
         here = self._run()
         done = 0
         while done < len(batch):
             async with here.turns:
-                verdicts = await self._slice([claim.sheet for claim in batch[done:]], here)
+                verdicts = await self._slice([claim.task for claim in batch[done:]], here)
             for claim, verdict in zip(batch[done:], verdicts, strict=False):
                 self._settle(claim, verdict)
-                tell(claim.at, verdict)
+                on_done(claim.at, verdict)
             done += len(verdicts)
 
-    async def _slice(self, sheets: Sequence[GradingTask], here: _LoopState) -> list[GradingResult]:
-        """Return the verdicts of the first sheets, at least of one."""
-        work = _GradingThread(sheets, self._box, self._timeout_s)
+    async def _slice(self, tasks: Sequence[GradingTask], here: _LoopState) -> list[GradingResult]:
+        """Return the verdicts of the first tasks, at least of one."""
+        work = _GradingThread(tasks, self._box, self._timeout_s)
         try:
             with anyio.move_on_after(work.most_s) as time:
                 await anyio.to_thread.run_sync(
@@ -318,11 +318,11 @@ class Graders:
 
 
 class _GradingThread:
-    """A thread's share: sheets to grade in order until a slice of time is over."""
+    """A thread's share: tasks to grade in order until a slice of time is over."""
 
-    def __init__(self, sheets: Sequence[GradingTask], box: Any | None, timeout_s: float) -> None:
+    def __init__(self, tasks: Sequence[GradingTask], box: Any | None, timeout_s: float) -> None:
         self.done: list[GradingResult] = []
-        self._sheets = sheets
+        self._sheets = tasks
         self._box = box
         self._timeout_s = timeout_s
         self._deadline = Deadline(0.0)
@@ -343,9 +343,9 @@ class _GradingThread:
     def grade(self) -> None:
         """Grade; runs in a thread."""
         until = monotonic() + SLICE_S
-        for sheet in self._sheets:
-            self._deadline = sheet.deadline or Deadline(monotonic() + self._timeout_s)
-            verdict = _verdict(sheet, self._box, self._deadline)
+        for task in self._sheets:
+            self._deadline = task.deadline or Deadline(monotonic() + self._timeout_s)
+            verdict = _verdict(task, self._box, self._deadline)
             if self._stopped:
                 return
             self.done.append(verdict)
@@ -358,14 +358,14 @@ def public_reason(suite: Suite[Any], reason: str) -> str:
     return reason if suite.publishable else "Why is not said: it could quote the question."
 
 
-def _verdict(sheet: GradingTask, box: Any | None, deadline: Deadline) -> GradingResult:
+def _verdict(task: GradingTask, box: Any | None, deadline: Deadline) -> GradingResult:
     """Return the suite's grade, or why there is none; never a question's text."""
-    suite, started = sheet.suite, monotonic()
+    suite, started = task.suite, monotonic()
     try:
         if suite.needs_box:
-            grade = suite.grade(sheet.question, sheet.text, DeadlineBox(box, deadline))
+            grade = suite.grade(task.question, task.text, DeadlineBox(box, deadline))
         else:
-            grade = suite.grade(sheet.question, sheet.text)
+            grade = suite.grade(task.question, task.text)
         parsed = grade.extracted is not None
         if not 0 <= grade.value <= 1:
             raise ValueError(f"a grade is from 0 to 1, not {grade.value}")
@@ -373,6 +373,6 @@ def _verdict(sheet: GradingTask, box: Any | None, deadline: Deadline) -> Grading
         return GradingResult(Status.TIMEOUT, reason=str(passed), seconds=monotonic() - started)
     except Exception as error:
         said = f": {error}" if suite.publishable else ""
-        reason = f"{sheet.question.id} could not be graded ({type(error).__name__}{said})"
+        reason = f"{task.question.id} could not be graded ({type(error).__name__}{said})"
         return GradingResult(Status.SCORER_ERROR, reason=reason, seconds=monotonic() - started)
     return GradingResult(Status.SCORED, grade.value, parsed, seconds=monotonic() - started)

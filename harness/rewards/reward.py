@@ -113,9 +113,9 @@ class Reward:
             if self._answer is as_reply:
                 await self._grade_all(items, questions, note)
             else:
-                async with anyio.create_task_group() as tasks:
+                async with anyio.create_task_group() as group:
                     for at, (item, question) in enumerate(zip(items, questions, strict=True)):
-                        tasks.start_soon(self._in_turn, at, item, question, note)
+                        group.start_soon(self._in_turn, at, item, question, note)
         self._counter.refuse()
         return [made[at] for at in range(len(items))]
 
@@ -153,22 +153,23 @@ class Reward:
     async def _grade_all(
         self, items: Sequence[RewardItem], questions: Sequence[Question], note: "Note"
     ) -> None:
-        sheets = [
+        tasks = [
             GradingTask(self._suites[item.suite], question, item.epoch, item.completion)
             for item, question in zip(items, questions, strict=True)
         ]
 
-        def tell(at: int, verdict: GradingResult) -> None:
+        def on_done(at: int, verdict: GradingResult) -> None:
             outcome = self._outcome(verdict, _REPLY, verdict.seconds)
             note(at, replace(outcome, grading_s=verdict.seconds))
 
-        await self._graders.grade(sheets, tell)
+        await self._graders.grade(tasks, on_done)
 
     async def _in_turn(self, at: int, item: RewardItem, question: Question, note: "Note") -> None:
         """Answer and grade one item when its turn comes."""
         async with self._limiter():
             started = monotonic()
-            if self._spent():
+            most = self._settings.max_usd
+            if most is not None and self._counter.usd >= most:
                 over = GradingResult(Status.BUDGET, reason="The money was spent before its turn.")
                 note(at, self._outcome(over, _NOTHING, 0.0))
                 return
@@ -180,22 +181,26 @@ class Reward:
                 note(at, self._outcome(verdict, answered, monotonic() - started))
                 return
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
-            sheet = GradingTask(suite, question, item.epoch, answered.text, until)
+            task = GradingTask(suite, question, item.epoch, answered.text, until)
             begun = monotonic()
 
-            def tell(_: int, verdict: GradingResult) -> None:
+            def on_done(_: int, verdict: GradingResult) -> None:
                 ended = monotonic()
                 outcome = self._outcome(verdict, answered, ended - started)
                 note(at, replace(outcome, grading_s=ended - begun))
 
-            await self._graders.grade([sheet], tell)
+            await self._graders.grade([task], on_done)
 
     async def _answered(self, item: RewardItem, question: Question) -> Rollout:
         """Return the item's answer, or why there is none; what was spent on that is unknown."""
         with anyio.move_on_after(self._settings.timeout_s):
             try:
                 answered = await self._answer(item, question.sealed())
-                return self._described(item, question, answered)
+                if answered.work is None:
+                    return answered
+                publishable = self._suites[item.suite].publishable
+                work = describe_plan(answered.work, question, publishable=publishable)
+                return replace(answered, work=work)
             except SpendLimit as error:
                 return _failed(Status.BUDGET, str(error))
             except WorkerError as error:
@@ -203,14 +208,6 @@ class Reward:
             except Exception as error:
                 return _failed(Status.WORKER_ERROR, f"Answering failed ({type(error).__name__}).")
         return _failed(Status.TIMEOUT, "The time for this item was over before it was answered.")
-
-    def _described(self, item: RewardItem, question: Question, answered: Rollout) -> Rollout:
-        if answered.work is None:
-            return answered
-        publishable = self._suites[item.suite].publishable
-        return replace(
-            answered, work=describe_plan(answered.work, question, publishable=publishable)
-        )
 
     def _outcome(self, verdict: GradingResult, answered: Rollout, seconds: float) -> RewardOutcome:
         effort = Effort(answered.usd, answered.calls, answered.again)
@@ -231,10 +228,6 @@ class Reward:
             reason=verdict.reason,
             work=answered.work,
         )
-
-    def _spent(self) -> bool:
-        most = self._settings.max_usd
-        return most is not None and self._counter.usd >= most
 
     def _limiter(self) -> anyio.CapacityLimiter:
         turns = self._turns.get(None)
