@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
-from harness.rehearsal.chat import plain_words, usual_words, without_format
 from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, op, understand
 from harness.rehearsal.stories import A, read_story
+from harness.rehearsal.workers import plain_words, usual_words, without_format
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"
