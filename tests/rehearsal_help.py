@@ -9,9 +9,8 @@ from typing import Any
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from harness.rehearsal.chat import AnswerKind, final_answer
 from harness.rehearsal.provider import respond
-from harness.rehearsal.workers import find_worker
+from harness.rehearsal.workers import AnswerKind, final_answer, find_worker
 
 Item = dict[str, Any]
 QUESTIONS: dict[str, list[Item]] = tomllib.loads(

@@ -16,7 +16,7 @@ from harness.execute import execute
 from harness.pool import Pool, pool_models, slot_model
 from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.chat import count_tokens, cut_tokens
+from harness.rehearsal.workers import count_tokens, cut_tokens
 from harness.workflow import Step, Workflow
 
 POWER = "Find the remainder when 17^25 is divided by 41. Put your final answer in \\boxed{}."

@@ -5,9 +5,8 @@ import random
 import pytest
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 
-from harness.rehearsal.chat import AnswerKind, final_answer
 from harness.rehearsal.provider import agreed_program, respond
-from harness.rehearsal.workers import find_worker
+from harness.rehearsal.workers import AnswerKind, final_answer, find_worker
 
 RIDDLE = "How old is the captain? Put your final answer in \\boxed{}."
 CHOICE = 'Which one?\n\nA) red\nB) blue\nC) green\nD) black\n\nThe last line should be "Answer: X".'

@@ -12,9 +12,8 @@ from rehearsal_help import QUESTIONS, accuracy, ask, prompt
 from harness.pool import Pool, pool_models
 from harness.pool_config import POOLS, read_pool
 from harness.prices import read_book
-from harness.rehearsal.chat import count_tokens, final_answer
 from harness.rehearsal.drawing import calibration_toml, draw_pool, phi, role_cards
-from harness.rehearsal.workers import WORKERS
+from harness.rehearsal.workers import WORKERS, count_tokens, final_answer
 
 SHIPPED = [
     "rehearsal",

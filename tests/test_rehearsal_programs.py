@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from rehearsal_help import ask
 
-from harness.rehearsal.chat import final_answer
 from harness.rehearsal.program_inputs import read_samples, read_starter
 from harness.rehearsal.programs import FAMILIES, source
+from harness.rehearsal.workers import final_answer
 from sandbox import Program, SubprocessBox
 
 Item = dict[str, Any]

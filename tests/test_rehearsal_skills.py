@@ -6,8 +6,7 @@ from collections import Counter
 import pytest
 from rehearsal_help import QUESTIONS, accuracy, ask, is_right, prompt
 
-from harness.rehearsal.chat import final_answer
-from harness.rehearsal.workers import WORKERS
+from harness.rehearsal.workers import WORKERS, final_answer
 
 COMPOSED = [prompt("composed", item) for item in QUESTIONS["composed"]]
 

@@ -14,9 +14,8 @@ import pytest
 from rewarded import QUICK, Graded, Ran, alive, exams, items, score, values
 
 from harness.records import Grade, Question
-from harness.rewards.grading import Deadline, DeadlineBox, DeadlinePassed
 from harness.rewards.outcome import RewardItem, RewardOutcome, Rollout, Status
-from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.reward import Deadline, DeadlineBox, DeadlinePassed, Reward, RewardSettings
 from sandbox import IMAGE, Box, Program
 
 

@@ -390,8 +390,7 @@ def _logarithm(values: list[Number], paper: Scratch) -> Number:
 
 
 def _digit_sum(values: list[Number], paper: Scratch) -> Number:
-    base = whole(values[1]) if len(values) > 1 else 10
-    digits = in_base(abs(whole(values[0])), base)
+    digits = in_base(abs(whole(values[0])), whole(values[1]) if len(values) > 1 else 10)
     return paper.hold(sum(digits), len(digits) / 3)
 
 
@@ -420,9 +419,8 @@ def _geometric_series(values: list[Number], paper: Scratch) -> Number:
     if not 0 <= terms <= 400:
         raise OutOfReach("that series is too long for me")
     total: Number = 0
-    term: Number = first
-    for _ in range(terms):
-        total, term = total + term, term * ratio
+    for power in range(terms):
+        total += first * ratio**power
     return paper.hold(total, 2 + terms / 2)
 
 

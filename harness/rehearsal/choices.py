@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from harness.rehearsal.arithmetic import Node, evaluate
-from harness.rehearsal.chat import ORDINALS, Chat, plain_words
 from harness.rehearsal.facts import (
     COMMON,
     Knows,
@@ -26,7 +25,15 @@ from harness.rehearsal.facts import (
 )
 from harness.rehearsal.phrases import atomised
 from harness.rehearsal.understanding import read_calculation
-from harness.rehearsal.workers import Facts, OutOfReach, Scratch, Worker
+from harness.rehearsal.workers import (
+    ORDINALS,
+    Chat,
+    Facts,
+    OutOfReach,
+    Scratch,
+    Worker,
+    plain_words,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from pydantic import BaseModel, ConfigDict
 from harness.errors import UserError
 from harness.pool_config import POOLS, read_pool
 from harness.prices import BOOKS
-from harness.rehearsal.chat import count_tokens
-from harness.rehearsal.workers import find_worker
+from harness.rehearsal.workers import count_tokens, find_worker
 
 HERE = Path(__file__).parent
 FROZEN = HERE / "frozen.toml"

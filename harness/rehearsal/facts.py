@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.rehearsal.chat import ORDINALS, spell_out
+from harness.rehearsal.workers import ORDINALS, spell_out
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = frozenset(

@@ -37,6 +37,10 @@ class Rewriting:
         """Return the part that a mark's number stands for."""
         return self.atoms[int(mark)]
 
+    def find(self, pattern: str) -> re.Match[str] | None:
+        """Return the first place in the text where a pattern is."""
+        return re.search(pattern, self.text)
+
     def marks(self, text: str) -> list[Node]:
         """Return the parts whose marks stand in a text, in order."""
         return [self.atoms[int(mark)] for mark in re.findall(r"#(\d+)", text)]

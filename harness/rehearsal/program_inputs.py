@@ -112,11 +112,19 @@ def _routine(does: Callable[[str], tuple[Any, ...]]) -> Routine:
     return Routine(does.__name__.lstrip("_"), does)
 
 
-_UNCOUNTED = Routine("uncounted", lambda data: ([int(word) for word in data.split()],))
-_WHOLE_NUMBERS = Routine("whole_numbers", lambda data: tuple(int(word) for word in data.split()))
-_ONE_LINE = Routine("one_line", lambda data: (data.split("\n")[0].strip("\r"),))
-_SECOND_LINE = Routine("second_line", lambda data: (data.split("\n")[1].strip("\r"),))
-_WORDS_OF_LINE = Routine("words_of_line", lambda data: (data.split(),))
+def _read(called: str, does: Callable[[str], tuple[Any, ...]]) -> Routine:
+    return Routine(called, does)
+
+
+def _print(called: str, does: Callable[[list[Any]], str]) -> Routine:
+    return Routine(called, does)
+
+
+_UNCOUNTED = _read("uncounted", lambda data: ([int(word) for word in data.split()],))
+_WHOLE_NUMBERS = _read("whole_numbers", lambda data: tuple(int(word) for word in data.split()))
+_ONE_LINE = _read("one_line", lambda data: (data.split("\n")[0].strip("\r"),))
+_SECOND_LINE = _read("second_line", lambda data: (data.split("\n")[1].strip("\r"),))
+_WORDS_OF_LINE = _read("words_of_line", lambda data: (data.split(),))
 
 
 @_routine
@@ -264,28 +272,28 @@ def readers(takes: tuple[str, ...], plain: str) -> tuple[Routine, ...]:
     return ways
 
 
-_SPACED = Routine("spaced", lambda result: " ".join(map(str, result)))
-_STACKED = Routine("stacked", lambda result: "\n".join(map(str, result)))
-_PLAINLY = Routine("plainly", lambda result: str(result))
-_ROWS = Routine("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result))
-_COUNTED_ROWS = Routine(
+_SPACED = _print("spaced", lambda result: " ".join(map(str, result)))
+_STACKED = _print("stacked", lambda result: "\n".join(map(str, result)))
+_PLAINLY = _print("plainly", lambda result: str(result))
+_ROWS = _print("rows", lambda result: "\n".join(" ".join(map(str, row)) for row in result))
+_COUNTED_ROWS = _print(
     "counted_rows",
     lambda result: "\n".join([str(len(result)), *(" ".join(map(str, row)) for row in result)]),
 )
-_COLONS = Routine("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result))
-_JOINED_PAIRS = Routine(
+_COLONS = _print("colons", lambda result: "\n".join(f"{name}: {count}" for name, count in result))
+_JOINED_PAIRS = _print(
     "joined_pairs", lambda result: " ".join(f"{name}:{count}" for name, count in result)
 )
-_COUNTED_LIST = Routine(
+_COUNTED_LIST = _print(
     "counted_list", lambda result: f"{len(result)}\n" + " ".join(map(str, result))
 )
-_SPACED_OR_NONE = Routine("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE")
-_SPACED_OR_EMPTY = Routine("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY")
-_UPPER_VERDICT = Routine("upper_verdict", lambda result: "YES" if result else "NO")
-_VERDICT = Routine("verdict", lambda result: "Yes" if result else "No")
-_LOWER_VERDICT = Routine("lower_verdict", lambda result: "yes" if result else "no")
-_TRUTH = Routine("truth", lambda result: "True" if result else "False")
-_LOWER_TRUTH = Routine("lower_truth", lambda result: "true" if result else "false")
+_SPACED_OR_NONE = _print("spaced_or_none", lambda result: " ".join(map(str, result)) or "NONE")
+_SPACED_OR_EMPTY = _print("spaced_or_empty", lambda result: " ".join(map(str, result)) or "EMPTY")
+_UPPER_VERDICT = _print("upper_verdict", lambda result: "YES" if result else "NO")
+_VERDICT = _print("verdict", lambda result: "Yes" if result else "No")
+_LOWER_VERDICT = _print("lower_verdict", lambda result: "yes" if result else "no")
+_TRUTH = _print("truth", lambda result: "True" if result else "False")
+_LOWER_TRUTH = _print("lower_truth", lambda result: "true" if result else "false")
 _VERDICTS: tuple[tuple[str, Routine], ...] = (
     (r"\bYES\b", _UPPER_VERDICT),
     (r"\bYes\b", _VERDICT),

@@ -27,16 +27,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.errors import UserError
 from harness.rehearsal import choices
 from harness.rehearsal.arithmetic import evaluate
-from harness.rehearsal.chat import (
-    AnswerKind,
-    Chat,
-    count_tokens,
-    cut_tokens,
-    final_answer,
-    plain_words,
-    read_chat,
-    without_format,
-)
 from harness.rehearsal.choices import (
     WorkedAnswer,
     calculate,
@@ -47,7 +37,20 @@ from harness.rehearsal.choices import (
 from harness.rehearsal.facts import attributes_in, name_pattern, place_statements, statements
 from harness.rehearsal.phrases import atomised
 from harness.rehearsal.programs import write_program
-from harness.rehearsal.workers import OutOfReach, Scratch, Worker, find_worker
+from harness.rehearsal.workers import (
+    AnswerKind,
+    Chat,
+    OutOfReach,
+    Scratch,
+    Worker,
+    count_tokens,
+    cut_tokens,
+    final_answer,
+    find_worker,
+    plain_words,
+    read_chat,
+    without_format,
+)
 from harness.request import CURRENT, SampleIndex, request_digest
 
 

@@ -86,9 +86,7 @@ def _parts(state: Rewriting, pattern: str) -> list[list[Node]]:
 
 def _together(state: Rewriting) -> Node | None:
     """Things that happen every so often coincide after the least common multiple."""
-    if not re.search(
-        r"together|same (?:time|moment|day|instant)|simultaneous|coincide|both", state.text
-    ):
+    if not state.find(r"together|same (?:time|moment|day|instant)|simultaneous|coincide|both"):
         return None
     turns = [
         parts[0]
@@ -103,20 +101,18 @@ def _together(state: Rewriting) -> Node | None:
 
 def _crew(state: Rewriting) -> Node | None:
     found = _parts(state, CREW)
-    if not found or not re.search(r"how (?:long|many (?:hours|days|minutes|weeks))", state.text):
+    if not found or not state.find(r"how (?:long|many (?:hours|days|minutes|weeks))"):
         return None
     workers, days, others = found[0][:3]
     return workers * days / others
 
 
 def _sale(state: Rewriting) -> Node | None:
-    if re.search(r"\b(?:km|kilomet|mph|miles|legs|per ?cent|older|younger)|%", state.text):
+    if state.find(r"\b(?:km|kilomet|mph|miles|legs|per ?cent|older|younger)|%"):
         return None
     sales = _unit_prices(state)
     sales = sales or [parts[:2] for parts in _parts(state, SALE) if len(parts) >= 2]
-    if not sales or not re.search(
-        r"how much|total|cost|pay|spend|price|bill|altogether|how many", state.text
-    ):
+    if not sales or not state.find(r"how much|total|cost|pay|spend|price|bill|altogether|how many"):
         return None
     return _adjusted(state, reduce(Node.__add__, [op("product", *sale) for sale in sales]))
 
@@ -125,7 +121,7 @@ def _unit_prices(state: Rewriting) -> list[list[Node]]:
     """Return (how many, price) where a thing is priced in one place and counted in another."""
     found: list[list[Node]] = []
     for match in re.finditer(UNIT_PRICE, state.text):
-        counted = re.search(rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b", state.text)
+        counted = state.find(rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b")
         if counted and counted[1] != match[2]:
             found.append([state.at(counted[1]), state.at(match[2])])
     for match in re.finditer(
@@ -144,17 +140,16 @@ def _unit_prices(state: Rewriting) -> list[list[Node]]:
         rf")?([a-z]{{3,}}?)(?:s|es|ren)?\b",
         state.text,
     ):
-        counted = re.search(rf"{A} {re.escape(match[2])}(?:s|es|ren)?\b", state.text)
+        counted = state.find(rf"{A} {re.escape(match[2])}(?:s|es|ren)?\b")
         if counted and counted[1] != match[1] and not found[2:]:
             found.append([state.at(counted[1]), state.at(match[1])])
     return found
 
 
 def _change(state: Rewriting) -> Node | None:
-    paid = re.search(
+    paid = state.find(
         rf"(?:pays? with|paid with|hands over|gives the \w+|with a|from a|out of "
-        rf"a)\s*{MONEY}{A}",
-        state.text,
+        rf"a)\s*{MONEY}{A}"
     )
     if paid is None or "change" not in state.text:
         return None
@@ -167,24 +162,23 @@ def _travel(state: Rewriting) -> Node | None:
     speeds, times = _parts(state, SPEED), _parts(state, TIME)
     if not speeds:
         return None
-    if times and re.search(r"how (?:far|many|much)|distance|total", state.text):
+    if times and state.find(r"how (?:far|many|much)|distance|total"):
         legs = [s[0] * t[0] for s, t in zip(speeds, times, strict=False)]
         if len(speeds) == 1 and len(times) > 1:
             legs = [speeds[0][0] * op("sum", *[t[0] for t in times])]
         return _total(legs)
-    far = re.search(
+    far = state.find(
         rf"{A}\s*(?:km|kilomet|miles|met(?:re|er)s|lit(?:re|er)s|pages"
-        rf"|[a-z]+)\b(?! per| an| each)",
-        state.text,
+        rf"|[a-z]+)\b(?! per| an| each)"
     )
-    if far and re.search(r"how (?:long|many (?:hours|minutes|seconds|days))|time", state.text):
+    if far and state.find(r"how (?:long|many (?:hours|minutes|seconds|days))|time"):
         return state.at(far[1]) / speeds[0][0]
     return None
 
 
 def _rows(state: Rewriting) -> Node | None:
     rows = _parts(state, ROWS)
-    if not rows or not re.search(r"how many|total|altogether", state.text):
+    if not rows or not state.find(r"how many|total|altogether"):
         return None
     return _adjusted(state, op("product", *rows[0][:2]))
 
@@ -206,7 +200,7 @@ def _total(parts: list[Node]) -> Node:
 def first(state: Rewriting, *patterns: str) -> list[Node]:
     """Return the atoms of the first pattern that is in the text."""
     for pattern in patterns:
-        found = re.search(pattern, state.text)
+        found = state.find(pattern)
         if found:
             return [state.at(mark) for mark in found.groups() if mark and mark.isdigit()]
     return []
@@ -231,9 +225,9 @@ def average(state: Rewriting) -> Node | None:
 def fee(state: Rewriting) -> Node | None:
     """A fixed charge and so much for each."""
     fixed = rf"{A} (?:[a-z]+ )?(?:plus|and|and then|then|with)(?: an additional| another| a further)? (?:\$|€)?{A} (?:[a-z]+ )?(?:per|for each|for every|each|an?|every) (?:additional )?([a-z]+)"
-    found = re.search(fixed, state.text)
-    if found is None or not re.search(
-        r"fee|charge|fixed|base|basic|deposit|flat|member|rent|hire", state.text
+    found = state.find(fixed)
+    if found is None or not state.find(
+        r"fee|charge|fixed|base|basic|deposit|flat|member|rent|hire"
     ):
         return None
     unit = re.sub(r"(?:re|er|s)$", "", found[3])
@@ -277,9 +271,7 @@ def percent(state: Rewriting) -> Node | None:
 
 def machines(state: Rewriting) -> Node | None:
     """So many makers, so much each in an hour, so many hours."""
-    rate = re.search(
-        rf"{A} (?:\w+ ){{0,3}}?(?:per|an|each|every|a) (?:single )?({_TIME})", state.text
-    )
+    rate = state.find(rf"{A} (?:\w+ ){{0,3}}?(?:per|an|each|every|a) (?:single )?({_TIME})")
     if rate is None or not asks(state, r"how (?:many|much|far|long)|total|what"):
         return None
     made = state.at(rate[1])
@@ -297,9 +289,8 @@ def machines(state: Rewriting) -> Node | None:
 
 def proportion(state: Rewriting) -> Node | None:
     """So much for so many, hence how much for another number."""
-    found = re.search(
-        rf"{A} ([a-z]+)(?: of [a-z]+)? (?:(?:per|for|every|for every|to|cost|costs|weigh|make|makes|needs?|is enough for|are needed for|yields?|on)\s+)+(?:\$|€)?{A}(?: ([a-z]+))?",
-        state.text,
+    found = state.find(
+        rf"{A} ([a-z]+)(?: of [a-z]+)? (?:(?:per|for|every|for every|to|cost|costs|weigh|make|makes|needs?|is enough for|are needed for|yields?|on)\s+)+(?:\$|€)?{A}(?: ([a-z]+))?"
     )
     if found is None:
         return None
@@ -321,9 +312,8 @@ def stock(state: Rewriting) -> Node | None:
     """Something there at first, then more and less of it."""
     if not asks(state, r"how (?:many|much)|what is"):
         return None
-    start = re.search(
-        rf"(?:has|had|have|holds?|contains?|contained|there (?:are|were)|starts? with|started with|with|carries|carrying|owns?|owned|is|was|bakes?|baked) (?:exactly )?(?:\$|€)?{A}",
-        state.text,
+    start = state.find(
+        rf"(?:has|had|have|holds?|contains?|contained|there (?:are|were)|starts? with|started with|with|carries|carrying|owns?|owned|is|was|bakes?|baked) (?:exactly )?(?:\$|€)?{A}"
     )
     if start is None:
         return None
@@ -342,7 +332,7 @@ def stock(state: Rewriting) -> Node | None:
 
 def _years_on(state: Rewriting) -> Node | None:
     """In how many years one will be so many times as old as the other."""
-    times = re.search(rf"(?:{A} times|(twice)) as old", state.text)
+    times = state.find(rf"(?:{A} times|(twice)) as old")
     ages = re.findall(r"#(\d+)", state.text[: times.start()] if times else "")
     if times is None or len(ages) != 2 or not asks(state, r"how many years|when"):
         return None
@@ -360,7 +350,7 @@ def _consecutive(state: Rewriting) -> Node | None:
     )
     if len(found) != 2:
         return None
-    step = number(2 if re.search(r"consecutive (?:\w+ )?(?:even|odd)", state.text) else 1)
+    step = number(2 if state.find(r"consecutive (?:\w+ )?(?:even|odd)") else 1)
     middle, reach = found[1] / found[0], step * (found[0] - 1) / 2
     if asks(state, r"middle"):
         return middle
@@ -385,20 +375,19 @@ def _pieces(state: Rewriting) -> Node | None:
     marks = state.marks(state.text)
     if len(marks) > 2 and marks[0].value == len(marks) - 1:
         marks = marks[1:]
-    if len(marks) not in (2, 3) or re.search(r"every #\d+|prime|digit|each costs?", state.text):
+    if len(marks) not in (2, 3) or state.find(r"every #\d+|prime|digit|each costs?"):
         return None
     if asks(
         state,
         r"(?:longest|largest|greatest|biggest|most|maximum|highest)[^?]*(?:piece|length|square|tile|side|group|number of|size|bag|pack|basket|kit|team|row|bouquet|box|parcel|plate|long)|how long[^?]*(?:longest|greatest)",
-    ) and re.search(
-        r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none",
-        state.text,
+    ) and state.find(
+        r"equal|same|identical|without|no \w+ (?:left|waste|over)|exactly|evenly|nothing|none"
     ):
         return op("common divisor", *marks)
     fewest = asks(state, r"(?:smallest|least|fewest|minimum|shortest|lowest)[^?]*")
     packed = r"packs? of|boxes of|packets of|groups of|rows of|teams of|bags of|bundles of|sold in|batches of"
     even = r"same|equal|either|both|exactly|left over|evenly"
-    if fewest and re.search(packed, state.text) and re.search(even, state.text):
+    if fewest and state.find(packed) and state.find(even):
         return op("common multiple", *marks)
     return None
 
@@ -426,14 +415,10 @@ def _legs(state: Rewriting) -> Node | None:
             state,
             rf"{A} (?:km|kilomet(?:re|er)s|miles|m|met(?:re|er)s) (?:apart|from each other|away)",
         )
-        if gap and len(apart) == 2 and re.search(r"towards?|meet", state.text):
+        if gap and len(apart) == 2 and state.find(r"towards?|meet"):
             return gap[0] / op("sum", *map(state.at, apart))
         hours = first(state, rf"after {A} (?:hours|minutes|seconds)")
-        if (
-            len(apart) == 2
-            and hours
-            and re.search(r"opposite|towards|apart|away from each other", state.text)
-        ):
+        if len(apart) == 2 and hours and state.find(r"opposite|towards|apart|away from each other"):
             return op("sum", *map(state.at, apart)) * hours[0]
         return None
     return _total([state.at(s) * state.at(t) for s, t in legs])
@@ -447,13 +432,11 @@ def _ages(state: Rewriting) -> Node | None:
         rf"{A} (?:\w+ )?(?:together|altogether|in total|between them)",
         rf"\bshare {A}",
     )
-    apart = re.search(
-        rf"([a-z]+)[^#.?]{{0,30}}? {A} (?:[a-z]+ )?(more|older|fewer|less|younger|taller|heavier|longer)\b(?: than)? ?(?:her |his |the )?([a-z]+)?",
-        state.text,
+    apart = state.find(
+        rf"([a-z]+)[^#.?]{{0,30}}? {A} (?:[a-z]+ )?(more|older|fewer|less|younger|taller|heavier|longer)\b(?: than)? ?(?:her |his |the )?([a-z]+)?"
     )
-    times = re.search(
-        rf"([a-z]+)[^#.?]{{0,30}}? (?:{A} times|(twice)) as (?:old|many|much|tall|heavy|long|large)[^#.?]{{0,24}} as (?:her |his |the )?([a-z]+)?",
-        state.text,
+    times = state.find(
+        rf"([a-z]+)[^#.?]{{0,30}}? (?:{A} times|(twice)) as (?:old|many|much|tall|heavy|long|large)[^#.?]{{0,24}} as (?:her |his |the )?([a-z]+)?"
     )
     asking = re.split(r"(?<=[.;])\s|\n", state.text)[-1]
     if not total:
@@ -506,9 +489,7 @@ def _heads(state: Rewriting) -> Node | None:
 
 
 def _shape(state: Rewriting) -> Node | None:
-    if not re.search(
-        r"rectang|garden|field|room|floor|plot|square|playground|yard|pool|sheet", state.text
-    ):
+    if not state.find(r"rectang|garden|field|room|floor|plot|square|playground|yard|pool|sheet"):
         return None
     sides = first(
         state,
@@ -535,9 +516,9 @@ def _shape(state: Rewriting) -> Node | None:
 
 def _jointly(state: Rewriting) -> Node | None:
     """Two who need so long each, working side by side."""
-    if not re.search(
-        r"together|both|side by side|at the same time|jointly", state.text
-    ) or not asks(state, r"how (?:long|many)|time"):
+    if not state.find(r"together|both|side by side|at the same time|jointly") or not asks(
+        state, r"how (?:long|many)|time"
+    ):
         return None
     times = re.findall(
         rf"(?:in|takes?|needs?|requires?|alone in) (?:exactly )?{A} {_TIME}", state.text

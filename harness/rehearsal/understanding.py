@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from harness.rehearsal import stories
 from harness.rehearsal.arithmetic import Node, number
-from harness.rehearsal.chat import plain_words, usual_words, without_format
 from harness.rehearsal.phrases import Rewriting, atomised, fold_infix, op, understand
 from harness.rehearsal.stories import A, read_story
+from harness.rehearsal.workers import plain_words, usual_words, without_format
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"
@@ -92,7 +92,7 @@ def _finished(node: Node, state: Rewriting) -> Node:
         many = int(state.at(last["many"]).value) if last["many"] else 1
         return op("remainder", node, number(10 ** min(9, many)))
     modulus = _MODULUS.search(state.text)
-    if node.operation == "quotient" and re.search(r"\bremainder\b|left over", state.text):
+    if node.operation == "quotient" and state.find(r"\bremainder\b|left over"):
         return op("remainder", *node.parts)
     if modulus and node.operation != "remainder":
         mark = next(mark for mark in modulus.groups() if mark)
@@ -126,12 +126,12 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
 def _plainly(state: Rewriting, stories: bool) -> Node | None:
     _simplify(state)
     readers = (find_progression, find_search)
-    if re.search(r"multiples?\b|divisible|primes?\b", state.text):
+    if state.find(r"multiples?\b|divisible|primes?\b"):
         readers = (find_search, find_progression)
     node = next((node for reader in readers if (node := reader(state))), None)
     if node is not None:
         return node
-    abstract = re.search(r"remainder|divisor|prime|digit|raised|\bpower\b", state.text)
+    abstract = state.find(r"remainder|divisor|prime|digit|raised|\bpower\b")
     story = read_story(state) if stories and not abstract else None
     node = understand(_copy(state, state.text))
     if story is not None and (node is None or len(_leaves(node)) <= len(_leaves(story))):
@@ -204,7 +204,7 @@ def _refer(part: Rewriting, memory: list[Node]) -> None:
         latest = memory[-3 if "three" in part.text else -2 :]
         listed = " and ".join(map(part.atom, latest))
         part.text = _SEVERAL.sub(f" {listed} ", part.text, count=1)
-        if re.search(r"\btheir\b", part.text) and not re.search(r"#\d+", part.text):
+        if part.find(r"\btheir\b") and not part.find(r"#\d+"):
             part.text = re.sub(
                 rf"(?:the )?\btheir\b ((?:[a-z]+ )*?(?:{_VALUE}|difference|gcd|lcm))",
                 rf"the \1 of {listed} ",

@@ -26,9 +26,16 @@ from harness.errors import UserError
 from harness.files import read_limited
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, Sampler, as_reply
+from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, RewardCounts, Sampler, as_reply
 from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.server import PromptOf, ReplyOnUnscored, RewardService, reward_app, user_prompt
+from harness.rewards.server import (
+    PromptOf,
+    ReplyOnUnscored,
+    RewardService,
+    error_reply,
+    reward_app,
+    user_prompt,
+)
 from harness.rewards.splits import (
     BareText,
     SuiteSplit,
@@ -86,16 +93,6 @@ class RewardHooks:
     """Question -> its text without its suite's instruction."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Completions:
-    """How completions become answers."""
-
-    answer: Sampler
-    shown: PromptOf
-    label: str | None
-    """The pool's label; None without one."""
-
-
 def serve_rewards(
     request: ServeRequest, catalogue: Catalogue, parts: RewardHooks, say: Callable[[str], None]
 ) -> None:
@@ -109,27 +106,27 @@ def serve_rewards(
     named = {name: _exam(request, name, catalogue) for name in dict.fromkeys(request.suites)}
     exams = _without_exams(named, parts.bare)
     left = sum(len(named[name].questions) - len(exam.questions) for name, exam in exams.items())
-    asked = _completions(request, parts)
+    answer, shown, label = _completions(request, parts)
     suites = [exam.suite for exam in exams.values()]
     refuse_unknown(catalogue.boxes, request.box)
     name = request.box
     if any(suite.needs_box for suite in suites):
-        name = select_box(name, catalogue.boxes, ours=asked.label == "rehearsal")
+        name = select_box(name, catalogue.boxes, ours=label == "rehearsal")
     with (
         bound_socket(request.host, request.port) as taken,
         open_run_box(catalogue.boxes, name, suites, request.max_sandboxes) as box,
     ):
         anyio.run(_refuse_gullible, exams, box and box.box)
-        reward = Reward(exams, asked.answer, settings, box and box.box)
+        reward = Reward(exams, answer, settings, box and box.box)
         fresh = request.pool is not None
-        service = RewardService(reward, exams, asked.shown, request.on_unscored, fresh)
+        service = RewardService(reward, exams, shown, request.on_unscored, fresh)
         also = f"; {left} left out, for an exam asks them too" if left else ""
         said = f"Rewards at {listen(taken)}: {_what(request, exams, box)}{also}."
         address, port = taken.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
         access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
         serve(with_access(reward_app(service), access), taken, ready=lambda: say(said))
-        say(_ended(service))
+        say(_ended(reward.counts))
 
 
 async def _refuse_gullible(exams: Mapping[str, SuiteSplit], box: Any) -> None:
@@ -170,10 +167,10 @@ def _exam(request: ServeRequest, name: str, catalogue: Catalogue) -> SuiteSplit:
     return exam
 
 
-def _completions(request: ServeRequest, parts: RewardHooks) -> _Completions:
-    """Return how completions become answers; UserError for a pool that cannot be asked or paid."""
+def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, PromptOf, str | None]:
+    """Return how completions become answers, and the label of the pool that does the work."""
     if request.pool is None:
-        return _Completions(as_reply, user_prompt, None)
+        return as_reply, user_prompt, None
     spec = read_pool(request.pool)
     book = read_book(spec.prices)
     refuse_unready(spec, book, ())
@@ -182,8 +179,7 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> _Completions:
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    answer = parts.answerer(spec, book, request.max_usd)
-    return _Completions(answer, parts.shown(spec), spec.label)
+    return parts.answerer(spec, book, request.max_usd), parts.shown(spec), spec.label
 
 
 def _without_exams(named: Mapping[str, SuiteSplit], bare: BareText) -> dict[str, SuiteSplit]:
@@ -202,10 +198,9 @@ def _what(request: ServeRequest, exams: Mapping[str, SuiteSplit], box: OpenBox |
     return f"{completions} to {request.split} questions of {counted}, {where}"
 
 
-def _ended(service: RewardService) -> str:
-    said: dict[str, Any] = service.summary()
-    counted = ", ".join(f"{n} {status}" for status, n in said["statuses"].items() if n)
-    return f"Stopped. {said['items']} rewards: {counted or 'none'}; ${said['usd']} spent."
+def _ended(counts: RewardCounts) -> str:
+    counted = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
+    return f"Stopped. {counts.items} rewards: {counted or 'none'}; ${counts.usd} spent."
 
 
 LONGEST = 4096
@@ -214,7 +209,12 @@ LONGEST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a request must say."""
+    """Whom a request must name as its host, and who it must say it is.
+
+    A web page that is open on this machine can send requests here. Through a name of its own that
+    resolves to this address (DNS rebinding) it could even read the answers, and so the questions;
+    such a request names the page's host in `Host`.
+    """
 
     address: str
     """Where the service is bound."""
@@ -229,17 +229,21 @@ class Access:
         host = headers.get("host", "")
         if not self._is_ours(host):
             said = f"This is no host of this service: {host!r:.80} (--allow-host NAME allows one)."
-            return _refused(421, said, "misdirected")
+            return error_reply(421, said, "misdirected")
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(urlsplit(origin).netloc):
-            return _refused(403, "Web pages may not ask this service.", "foreign_origin")
+            return error_reply(403, "Web pages may not ask this service.", "foreign_origin")
         if self.token and not self._is_known(headers.get("authorization", "")):
             said = "Send the token of the service: `Authorization: Bearer TOKEN`."
-            return _refused(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
+            return error_reply(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
         return None
 
     def _is_ours(self, host: str) -> bool:
-        name, port = _host_and_port(host)
+        try:
+            parts = urlsplit(f"//{host}")
+            name, port = (parts.hostname or "").lower(), parts.port or 80
+        except ValueError:  # no host at all
+            return False
         if name in self.names:
             return True
         return port == self.port and (name == self.address or _is_this_machine(name, self.address))
@@ -248,15 +252,6 @@ class Access:
         scheme, _, token = said.partition(" ")
         given, wanted = token.strip().encode(), self.token.encode()
         return scheme.lower() == "bearer" and hmac.compare_digest(given, wanted)
-
-
-def _host_and_port(host: str) -> tuple[str, int]:
-    """Return name and port of a `Host` header; port 80 where it has none, -1 where it is none."""
-    try:
-        parts = urlsplit(f"//{host}")
-        return (parts.hostname or "").lower(), parts.port or 80
-    except ValueError:
-        return "", -1
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
@@ -271,12 +266,6 @@ def _is_this_machine(name: str, bound: str) -> bool:
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
     except ValueError:
         return False
-
-
-def _refused(
-    status: int, said: str, kind: str, headers: dict[str, str] | None = None
-) -> JSONResponse:
-    return JSONResponse({"error": said, "kind": kind}, status, headers)
 
 
 def with_access(application: ASGIApp, access: Access) -> ASGIApp:
@@ -319,8 +308,8 @@ def read_token(path: Path | None, say: Callable[[str], object]) -> str:
         token = read_limited(path, LONGEST).decode("ascii").strip()
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): name a file.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} holds no token: letters and digits on one line.") from error
+    except UnicodeDecodeError:
+        token = ""
     if not token or len(token.split()) > 1 or not token.isprintable():
         raise UserError(f"{path} holds no token: letters and digits on one line.")
     if path.stat().st_mode & 0o077:

@@ -1,19 +1,23 @@
 """The reward: items in, one outcome each, by the function that scores the evaluation."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, partial
+from hashlib import blake2b
+from threading import Lock
 from time import monotonic
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from harness.errors import SpendLimit, UserError, WorkerError
+from harness.errors import PodiumError, SpendLimit, UserError, WorkerError
 from harness.parallel import cores
 from harness.records import Question
-from harness.rewards.grading import Deadline, Graders, GradingResult, GradingTask, public_reason
 from harness.rewards.outcome import (
     PLAIN,
     VALUED,
@@ -31,6 +35,350 @@ from harness.rewards.outcome import (
 )
 from harness.rewards.splits import SuiteSplit, describe_plan
 from harness.suite import Rewarding, Suite, at_epoch
+
+OFFICIAL = "official"
+"""The runner that takes all inputs in one process: its limits hold for all of them together."""
+
+
+class DeadlinePassed(PodiumError):
+    """The time that an item had is over; whatever ran for it was ended."""
+
+
+@dataclass(slots=True)
+class Deadline:
+    """A moment on the monotonic clock, in seconds; `expire` brings it forward from any thread."""
+
+    at: float
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left; negative when it has passed."""
+        return self.at - monotonic()
+
+    def expire(self) -> None:
+        """Let it have passed: nobody waits for the result any more."""
+        self.at = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeadlineBox:
+    """The same box, for one item. Its limits are shortened to what is left, never lengthened.
+
+    It equals its box, and others of it: a suite may remember what it once asked a box.
+    """
+
+    box: Any
+    deadline: Deadline
+
+    def __eq__(self, other: object) -> bool:
+        return self.box == (other.box if isinstance(other, DeadlineBox) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.box)
+
+    @property
+    def name(self) -> str:
+        """What the box is called."""
+        return self.box.name
+
+    def facts(self, image: str) -> Any:
+        """Say what the box says of an image."""
+        return self.box.facts(image)
+
+    def close(self) -> None:
+        """Leave the box open: it is others' too."""
+
+    def run(
+        self, program: Any, inputs: Iterable[bytes], limits: Any, *, alone: bool = False
+    ) -> Generator[Any]:
+        """Yield the box's outcomes, one per input, until the deadline.
+
+        Raises DeadlinePassed at it, and what the box raises. While more is left than one run may
+        take, inputs go to the box as they are, so that it can do several in one go; then one by
+        one, each with what is left as its wall limit.
+        """
+        given = iter(inputs)
+        if program.runner != OFFICIAL:
+            early = self._early(given, limits.wall_s)
+            with closing(self.box.run(program, early, limits, alone=alone)) as outcomes:
+                yield from outcomes
+        for batch in [given] if program.runner == OFFICIAL else ([one] for one in given):
+            yield from self._shortened(program, batch, limits, alone)
+
+    def _early(self, given: Iterator[bytes], wall_s: float) -> Generator[bytes]:
+        """Yield inputs while there is time for one; what is not taken stays in `given`."""
+        while self.deadline.left_s >= wall_s and (one := next(given, None)) is not None:
+            yield one
+
+    def _shortened(
+        self, program: Any, inputs: Iterable[bytes], limits: Any, alone: bool
+    ) -> Generator[Any]:
+        left = self.deadline.left_s
+        if left <= 0:
+            raise DeadlinePassed("The time for this reply was over before it was graded.")
+        shorter = replace(limits, wall_s=min(limits.wall_s, left))
+        with closing(self.box.run(program, inputs, shorter, alone=alone)) as outcomes:
+            for outcome in outcomes:
+                ended = outcome.status == "time" and outcome.cpu_s < limits.cpu_s
+                if ended and shorter.wall_s < limits.wall_s:
+                    raise DeadlinePassed("The time for this reply was over while it was graded.")
+                yield outcome
+
+
+REMEMBERED = 1 << 16
+"""Grades that are kept for equal replies, the latest used ones."""
+
+BATCH = 256
+"""Replies without programs that one thread is given at a time: a task for each would cost more
+than grading them."""
+
+SLICE_S = 0.25
+"""Seconds after which such a thread hands in what it has: a stuck reply holds up no other."""
+
+GRACE_S = 5.0
+"""Seconds that a box has to end its program after the deadline before its thread is abandoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradingTask:
+    """A reply to grade; two are equal when all but the deadline is."""
+
+    suite: Suite[Any]
+    question: Question
+    """Unsealed, as its epoch asks it."""
+    epoch: int
+    text: str
+    deadline: Deadline | None = None
+    """None: a full time-out, from when its turn comes."""
+
+    @property
+    def key(self) -> bytes:
+        """A digest that equal tasks share; long replies are not kept in memory."""
+        said = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
+        return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class GradingResult:
+    """What became of a task: `SCORED` with a value, or why there is none."""
+
+    status: Status
+    value: float = 0.0
+    parsed: bool = False
+    reason: str = ""
+    seconds: float = 0.0
+    shared: bool = False
+
+
+OnDone = Callable[[int, GradingResult], None]
+"""Called on the event loop with the place of a task in its list and its result."""
+
+
+@dataclass(slots=True)
+class _InFlight:
+    verdict: GradingResult | None = None
+    """None also when its grading was cancelled."""
+    settled: bool = False
+    told: anyio.Event | None = None
+    """Made by the first one who waits: an event for each task would cost as much as its grade."""
+
+    async def wait(self) -> GradingResult | None:
+        if not self.settled:
+            self.told = self.told or anyio.Event()
+            await self.told.wait()
+        return self.verdict
+
+    def settle(self, verdict: GradingResult | None) -> None:
+        self.verdict, self.settled = verdict, True
+        if self.told:
+            self.told.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    at: int
+    key: bytes
+    task: GradingTask
+    slot: _InFlight
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopState:
+    """What belongs to one event loop: a trainer may bring its own, and so may its workers."""
+
+    turns: anyio.CapacityLimiter
+    threads: anyio.CapacityLimiter
+    """As many as there are turns, so that nobody who has a turn waits for a thread."""
+    under_way: dict[bytes, _InFlight] = field(default_factory=dict[bytes, _InFlight])
+
+
+class Graders:
+    """Grades tasks, at most `most` at once, each within `timeout_s` seconds."""
+
+    def __init__(self, box: Any | None, most: int | None, timeout_s: float) -> None:
+        """Grade programs in this box; more at once than there are cores would only wait."""
+        self.abandoned = 0
+        self._box = box
+        self._most = min(most or cores(), cores())
+        self._timeout_s = timeout_s
+        self._known: OrderedDict[bytes, GradingResult] = OrderedDict()
+        self._lock = Lock()
+        self._here: RunVar[_LoopState] = RunVar("podium graders")
+
+    async def grade(self, tasks: Sequence[GradingTask], on_done: OnDone) -> None:
+        """Tell the verdict of every task, as it comes; whatever goes wrong is a verdict too."""
+        left = list(enumerate(tasks))
+        while left:
+            mine, others = self._claimed(left, on_done)
+            try:
+                await self._grade_claims(mine, on_done)
+            finally:
+                for claim in mine:  # those that a cancellation left: whoever waits does them
+                    self._settle(claim, None)
+            left = list[tuple[int, GradingTask]]()
+            for at, task, slot in others:
+                verdict = await slot.wait()
+                if verdict is None:
+                    left.append((at, task))
+                else:
+                    on_done(at, replace(verdict, shared=True))
+
+    def _claimed(
+        self, left: Sequence[tuple[int, GradingTask]], on_done: OnDone
+    ) -> tuple[list[_Claim], list[tuple[int, GradingTask, _InFlight]]]:
+        """Tell what is known; return what is ours to grade, and what others are grading."""
+        under_way = self._run().under_way
+        mine: list[_Claim] = []
+        others: list[tuple[int, GradingTask, _InFlight]] = []
+        for at, task in left:
+            key = task.key
+            known = self._remembered(key)
+            if known is not None:
+                on_done(at, replace(known, shared=True))
+            elif key in under_way:
+                others.append((at, task, under_way[key]))
+            else:
+                mine.append(_Claim(at, key, task, under_way.setdefault(key, _InFlight())))
+        return mine, others
+
+    async def _grade_claims(self, claims: Sequence[_Claim], on_done: OnDone) -> None:
+        """Grade programs one by one and all else in batches, which the threads share evenly."""
+        boxed = [claim for claim in claims if claim.task.suite.needs_box]
+        plain = [claim for claim in claims if not claim.task.suite.needs_box]
+        size = min(BATCH, max(1, -(-len(plain) // self._most)))
+        batches = [[claim] for claim in boxed]
+        batches += [plain[at : at + size] for at in range(0, len(plain), size)]
+        async with anyio.create_task_group() as group:
+            for batch in batches:
+                group.start_soon(self._grade_batch, batch, on_done)
+
+    async def _grade_batch(self, batch: Sequence[_Claim], on_done: OnDone) -> None:
+        here = self._run()
+        done = 0
+        while done < len(batch):
+            async with here.turns:
+                verdicts = await self._slice([claim.task for claim in batch[done:]], here)
+            for claim, verdict in zip(batch[done:], verdicts, strict=False):
+                self._settle(claim, verdict)
+                on_done(claim.at, verdict)
+            done += len(verdicts)
+
+    async def _slice(self, tasks: Sequence[GradingTask], here: _LoopState) -> list[GradingResult]:
+        work = _GradingThread(tasks, self._box, self._timeout_s)
+        try:
+            with anyio.move_on_after(work.most_s) as time:
+                await anyio.to_thread.run_sync(
+                    work.grade, abandon_on_cancel=True, limiter=here.threads
+                )
+        finally:
+            work.stop()
+        if not time.cancelled_caught:
+            return work.done
+        self.abandoned += 1
+        return [*work.done, GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")]
+
+    def _settle(self, claim: _Claim, verdict: GradingResult | None) -> None:
+        if claim.slot.settled:
+            return
+        self._run().under_way.pop(claim.key, None)
+        claim.slot.settle(verdict)
+        if verdict is not None and verdict.status is Status.SCORED:
+            with self._lock:
+                self._known[claim.key] = verdict
+                if len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+
+    def _remembered(self, key: bytes) -> GradingResult | None:
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+            return known
+
+    def _run(self) -> _LoopState:
+        if self._here.get(None) is None:
+            turns, threads = (anyio.CapacityLimiter(self._most) for _ in range(2))
+            self._here.set(_LoopState(turns, threads))
+        return self._here.get()
+
+
+class _GradingThread:
+    """A thread's share: tasks to grade in order until a slice of time is over."""
+
+    def __init__(self, tasks: Sequence[GradingTask], box: Any | None, timeout_s: float) -> None:
+        self.done: list[GradingResult] = []
+        self._sheets = tasks
+        self._box = box
+        self._timeout_s = timeout_s
+        self._deadline = Deadline(0.0)
+        self._stopped = False
+
+    @property
+    def most_s(self) -> float:
+        first = self._sheets[0]
+        own = first.deadline.left_s if first.deadline else self._timeout_s
+        return max(own, 0.0) + SLICE_S + (GRACE_S if first.suite.needs_box else 0.0)
+
+    def stop(self) -> None:
+        # a program that runs is ended by its own limits at the latest
+        self._stopped = True
+        self._deadline.expire()
+
+    def grade(self) -> None:
+        until = monotonic() + SLICE_S
+        for task in self._sheets:
+            self._deadline = task.deadline or Deadline(monotonic() + self._timeout_s)
+            verdict = _verdict(task, self._box, self._deadline)
+            if self._stopped:
+                return
+            self.done.append(verdict)
+            if monotonic() >= until:
+                return
+
+
+def public_reason(suite: Suite[Any], reason: str) -> str:
+    """Return a reason that may be passed on: a provider's or a policy's words may quote."""
+    return reason if suite.publishable else "Why is not said: it could quote the question."
+
+
+def _verdict(task: GradingTask, box: Any | None, deadline: Deadline) -> GradingResult:
+    suite, started = task.suite, monotonic()
+    try:
+        if suite.needs_box:
+            grade = suite.grade(task.question, task.text, DeadlineBox(box, deadline))
+        else:
+            grade = suite.grade(task.question, task.text)
+        parsed = grade.extracted is not None
+        if not 0 <= grade.value <= 1:
+            raise ValueError(f"a grade is from 0 to 1, not {grade.value}")
+    except DeadlinePassed as passed:
+        return GradingResult(Status.TIMEOUT, reason=str(passed), seconds=monotonic() - started)
+    except Exception as error:
+        said = f": {error}" if suite.publishable else ""
+        reason = f"{task.question.id} could not be graded ({type(error).__name__}{said})"
+        return GradingResult(Status.SCORER_ERROR, reason=reason, seconds=monotonic() - started)
+    return GradingResult(Status.SCORED, grade.value, parsed, seconds=monotonic() - started)
+
 
 FORMS = 1 << 13
 """Forms of questions that are kept: a group of completions asks for the same one each time."""
@@ -79,7 +427,11 @@ class Reward:
         box: Any | None = None,
     ) -> None:
         """Keep the exams by name; UserError when one runs programs and there is no box."""
-        self._suites = {name: _for_reward(exam.suite) for name, exam in exams.items()}
+        named = {name: exam.suite for name, exam in exams.items()}
+        self._suites: dict[str, Suite[Any]] = {
+            name: suite.for_reward() if isinstance(suite, Rewarding) else suite
+            for name, suite in named.items()
+        }
         self._questions = {name: exam.questions for name, exam in exams.items()}
         self._answer = answer
         self._settings = settings
@@ -113,14 +465,13 @@ class Reward:
             if self._answer is as_reply:
                 await self._grade_all(items, questions, note)
             else:
-                async with anyio.create_task_group() as tasks:
+                async with anyio.create_task_group() as group:
                     for at, (item, question) in enumerate(zip(items, questions, strict=True)):
-                        tasks.start_soon(self._in_turn, at, item, question, note)
+                        group.start_soon(self._in_turn, at, item, question, note)
         self._counter.refuse()
         return [made[at] for at in range(len(items))]
 
     def _asked(self, item: RewardItem) -> Question:
-        """Return the question an item is about, as its epoch asks it."""
         if item.suite not in self._suites:
             known = ", ".join(sorted(self._suites))
             raise UserError(f"There is no exam {item.suite!r} to reward; there are: {known}.")
@@ -153,24 +504,24 @@ class Reward:
     async def _grade_all(
         self, items: Sequence[RewardItem], questions: Sequence[Question], note: "Note"
     ) -> None:
-        sheets = [
+        tasks = [
             GradingTask(self._suites[item.suite], question, item.epoch, item.completion)
             for item, question in zip(items, questions, strict=True)
         ]
 
-        def tell(at: int, verdict: GradingResult) -> None:
+        def on_done(at: int, verdict: GradingResult) -> None:
             outcome = self._outcome(verdict, _REPLY, verdict.seconds)
             note(at, replace(outcome, grading_s=verdict.seconds))
 
-        await self._graders.grade(sheets, tell)
+        await self._graders.grade(tasks, on_done)
 
     async def _in_turn(self, at: int, item: RewardItem, question: Question, note: "Note") -> None:
-        """Answer and grade one item when its turn comes."""
         async with self._limiter():
             started = monotonic()
-            if self._spent():
+            most = self._settings.max_usd
+            if most is not None and self._counter.usd >= most:
                 over = GradingResult(Status.BUDGET, reason="The money was spent before its turn.")
-                note(at, self._outcome(over, _NOTHING, 0.0))
+                note(at, self._outcome(over, Rollout(None, over.status), 0.0))
                 return
             answered = await self._answered(item, question)
             self._counter.pay(answered.usd)
@@ -180,22 +531,26 @@ class Reward:
                 note(at, self._outcome(verdict, answered, monotonic() - started))
                 return
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
-            sheet = GradingTask(suite, question, item.epoch, answered.text, until)
+            task = GradingTask(suite, question, item.epoch, answered.text, until)
             begun = monotonic()
 
-            def tell(_: int, verdict: GradingResult) -> None:
+            def on_done(_: int, verdict: GradingResult) -> None:
                 ended = monotonic()
                 outcome = self._outcome(verdict, answered, ended - started)
                 note(at, replace(outcome, grading_s=ended - begun))
 
-            await self._graders.grade([sheet], tell)
+            await self._graders.grade([task], on_done)
 
     async def _answered(self, item: RewardItem, question: Question) -> Rollout:
         """Return the item's answer, or why there is none; what was spent on that is unknown."""
         with anyio.move_on_after(self._settings.timeout_s):
             try:
                 answered = await self._answer(item, question.sealed())
-                return self._described(item, question, answered)
+                if answered.work is None:
+                    return answered
+                publishable = self._suites[item.suite].publishable
+                work = describe_plan(answered.work, question, publishable=publishable)
+                return replace(answered, work=work)
             except SpendLimit as error:
                 return _failed(Status.BUDGET, str(error))
             except WorkerError as error:
@@ -203,14 +558,6 @@ class Reward:
             except Exception as error:
                 return _failed(Status.WORKER_ERROR, f"Answering failed ({type(error).__name__}).")
         return _failed(Status.TIMEOUT, "The time for this item was over before it was answered.")
-
-    def _described(self, item: RewardItem, question: Question, answered: Rollout) -> Rollout:
-        if answered.work is None:
-            return answered
-        publishable = self._suites[item.suite].publishable
-        return replace(
-            answered, work=describe_plan(answered.work, question, publishable=publishable)
-        )
 
     def _outcome(self, verdict: GradingResult, answered: Rollout, seconds: float) -> RewardOutcome:
         effort = Effort(answered.usd, answered.calls, answered.again)
@@ -232,24 +579,16 @@ class Reward:
             work=answered.work,
         )
 
-    def _spent(self) -> bool:
-        most = self._settings.max_usd
-        return most is not None and self._counter.usd >= most
-
     def _limiter(self) -> anyio.CapacityLimiter:
-        turns = self._turns.get(None)
-        if turns is None:
-            turns = anyio.CapacityLimiter(self._settings.most or cores())
-            self._turns.set(turns)
-        return turns
+        if self._turns.get(None) is None:
+            self._turns.set(anyio.CapacityLimiter(self._settings.most or cores()))
+        return self._turns.get()
 
 
 Note = Callable[[int, RewardOutcome], None]
 
 _REPLY = Rollout("")
 """A completion that is the answer: nobody was asked, and nothing was paid."""
-
-_NOTHING = Rollout(None, Status.BUDGET)
 
 _UNKNOWN_COST = GradingResult(
     Status.SCORER_ERROR, reason="What it cost is unknown, and so its value."
@@ -258,7 +597,3 @@ _UNKNOWN_COST = GradingResult(
 
 def _failed(status: Status, reason: str) -> Rollout:
     return Rollout(None, status, usage=None, usd=None, reason=reason)
-
-
-def _for_reward(suite: Suite[Any]) -> Suite[Any]:
-    return suite.for_reward() if isinstance(suite, Rewarding) else suite

@@ -382,7 +382,7 @@ def _read_routes(service: RewardService) -> list[Route]:
         name = exam.suite.name
         if not exam.suite.publishable:
             said = f"Suite {name!r} does not allow its questions to be passed on."
-            return _error(403, said, "not_publishable")
+            return error_reply(403, said, "not_publishable")
         return JSONResponse(
             {
                 "rows": [  # what to send the policy, and the label to send back
@@ -416,15 +416,18 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
         except Exception as error:
             for kind, status, name in _STATUSES:
                 if isinstance(error, kind):
-                    return _error(status, str(error), name)
+                    return error_reply(status, str(error), name)
             said = f"The reward service failed on this request ({type(error).__name__})."
-            return _error(500, said, "failed")
+            return error_reply(500, said, "failed")
 
     return answer
 
 
-def _error(status: int, sentence: str, kind: str) -> JSONResponse:
-    return JSONResponse({"error": sentence, "kind": kind}, status_code=status)
+def error_reply(
+    status: int, sentence: str, kind: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """Return a refusal: a sentence, and the word by which a program knows it."""
+    return JSONResponse({"error": sentence, "kind": kind}, status, headers)
 
 
 async def _body(request: Request) -> bytes:
