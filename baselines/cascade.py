@@ -258,10 +258,7 @@ def _out_of_fold(seen: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return the tries by question, in epoch order, of questions that every worker was graded on.
-
-    UserError when there is none.
-    """
+    """Return the tries by question, by epoch, of questions that every worker was graded on."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for one in tries:
         if one.value is not None:
@@ -360,13 +357,6 @@ class Stages:
     """Of the logistic scorer, by worker; empty when it has learnt nothing."""
 
 
-def _learnt_stages(learned: Artifact) -> Stages:
-    names = learned.about.workers
-    weights = dict(zip(names, learned.arrays[WEIGHTS], strict=False))
-    order = tuple(names[int(at)] for at in learned.arrays[ORDER])
-    return Stages(order, tuple(float(one) for one in learned.arrays[THRESHOLDS]), weights)
-
-
 def cascade_system(
     scoring: Scoring,
     learned: Artifact | None = None,
@@ -385,7 +375,10 @@ def cascade_system(
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
             refuse_unfit(learned, pool, question)
-            stages = _learnt_stages(learned)
+            arrays, names = learned.arrays, learned.about.workers
+            order = tuple(names[int(at)] for at in arrays[ORDER])
+            weights = dict(zip(names, arrays[WEIGHTS], strict=False))
+            stages = Stages(order, tuple(float(one) for one in arrays[THRESHOLDS]), weights)
         else:
             named = tuple(known(pool, one) for one in workers)
             stages = Stages(named, (threshold,) * (len(named) - 1), {})

@@ -49,10 +49,7 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
 
 
 def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
-    """Return the solver that Inspect finds: a system's own arguments, and a `pool` by name.
-
-    Its name is that of the function, without `_system`, unless one is given.
-    """
+    """Return the solver that Inspect finds by name: a system's own arguments, and a `pool`."""
 
     @wraps(make)
     def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
@@ -84,11 +81,7 @@ def import_extra(module: str, extra: str) -> Any:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which linear algebra runs on one thread.
-
-    Sums over several threads differ in their last bits. threadpoolctl comes with scikit-learn;
-    without it nothing is limited.
-    """
+    """Return a context in which linear algebra runs on one thread, so that sums are the same."""
     try:
         control: Any = import_module("threadpoolctl")
     except ImportError:

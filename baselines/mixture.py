@@ -93,10 +93,9 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return the workflow of Mixture-of-Agents: `layers - 1` layers of proposers, then one step.
+    """Return `layers - 1` layers of proposers, then one step: counted as in the paper.
 
-    Layers are counted as in the paper, aggregator included. From the second on, a worker finds the
-    replies of the layer before in its system message, and the unchanged question after it.
+    A worker finds the replies of the layer before in its system message, before the question.
     """
     steps: list[Step] = []
     before: tuple[int, ...] = ()

@@ -2,11 +2,8 @@
 
 Guha et al. 2024, arXiv 2412.04692, written from the paper. Each answer is embedded; with errors
 that are independent, the squared distance of two answers is the sum of two workers' errors, and any
-three workers (a triplet) give an estimate of each. No target is looked at. `smoothie-global` uses
-one estimate for the exam, `smoothie-local` one per question.
-
-Whole replies are not embedded: workers that cannot answer all say so in the same words, and were
-trusted for it (0 of 60 on practice-code).
+three workers (a triplet) give an estimate of each. No target is looked at. Whole replies are not
+embedded: workers that cannot answer say so in the same words, and were trusted for it.
 """
 
 from collections.abc import Sequence
@@ -65,10 +62,7 @@ def triplet_errors(distances: Floats) -> Floats:
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
-    """Return the (n, n) squared distances of answers, 0 to 4.
-
-    Who has no answer is `APART` from all others, even from those without one.
-    """
+    """Return (n, n) squared distances, 0 to 4; who has no answer is `APART` from all others."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     lacking = np.array([answer is None for answer in answers])
@@ -78,10 +72,7 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
-    """Return the worker with the least estimated error among those that have an answer here.
-
-    All are among them when nobody has one. A tie goes to the first.
-    """
+    """Return the first worker with the least error, of those with an answer, or of all."""
     lacking = np.array([answer is None for answer in answers])
     barred = lacking & ~lacking.all()
     return int(np.argmin(np.where(barred, np.inf, np.round(triplet_errors(distances), 12))))

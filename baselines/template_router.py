@@ -3,9 +3,8 @@
 It plans as a conductor does, from the same workers, train split and budget of worker calls, but in
 words that nobody learnt: a template is a plan of `oracle.py`. Its tries are rounds of batched
 Thompson sampling (Thompson 1933) over templates and clusters of questions. Tries are few and
-templates many, so what is expected of one is pooled: a ridge logistic regression on who does what
-in it (over all questions, and a departure for each cluster), then shrinkage of what was seen
-towards it. A conductor that does not beat it has learnt no more than whom to ask in what order.
+templates many, so what is expected is pooled: a ridge logistic regression on who does what (over
+all questions, and a departure for each cluster), then shrinkage of what was seen towards it.
 """
 
 import hashlib
@@ -233,9 +232,14 @@ class TemplateExplorer:
         seen = _tries_of(known, told, given, done)
         score = expected_scores(known, seen, len(told.centres)).score
         worth = score - COST_OF_A_CALL * known.calls[:, None]
+        rows = [
+            (at, one.question, one.epoch, one.plan, one.value, one.calls)
+            for at, tries in enumerate(done)
+            for one in tries
+        ]
         about = ArtifactSource(
             system=NAME,
-            rows_sha256=_rows_sha256(done),
+            rows_sha256=hashlib.sha256(repr(rows).encode()).hexdigest(),
             suites=given.suites,
             questions=tuple(question_digest(one.text) for one in given.questions),
             workers=given.workers,
@@ -296,15 +300,6 @@ def _tries_of(
         np.array([row[1] for row in rows], dtype=np.int64),
         np.array([row[2] for row in rows], dtype=np.float64),
     )
-
-
-def _rows_sha256(done: Sequence[Sequence[TrialResult]]) -> str:
-    rows = [
-        (at, one.question, one.epoch, one.plan, one.value, one.calls)
-        for at, tries in enumerate(done)
-        for one in tries
-    ]
-    return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
 TEMPLATE_ROUTER = SystemCard(
