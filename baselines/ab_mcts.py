@@ -99,7 +99,6 @@ class _Search:
         return Step(trial.action, REFINE.format(feedback=feedback), reads=(parent,))
 
     async def _graded(self, start: int) -> list[Grade]:
-        """Return what the replies from `start` on are worth."""
         if is_tested(self.session):
             texts = [reply.text for reply in self.session.replies[start:]]
             return await public_results(self.session, texts)

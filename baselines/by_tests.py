@@ -167,7 +167,6 @@ def cheapest_first(pool: Pool) -> tuple[str, ...]:
 
 
 def _named(order: object) -> tuple[str, ...]:
-    """Return the workers that an argument lists, with commas between them."""
     return tuple(name.strip() for name in str(order or "").split(",") if name.strip())
 
 

@@ -59,7 +59,6 @@ class Scoring:
     samples: int = 3  # samples that are to agree, or checks of the verifier; `logistic` makes none
 
     def __post_init__(self) -> None:
-        """Refuse what is no scorer."""
         if self.scorer not in SCORERS or self.samples < 1:
             known = ", ".join(SCORERS)
             raise UserError(
@@ -283,7 +282,6 @@ LOGISTIC = Scoring("logistic", 1)
 
 
 def _expected(scoring: Scoring) -> Expected:
-    """Return one stage at its cheapest, and all stages."""
 
     def calls(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
         named = args.get("workers") or ()

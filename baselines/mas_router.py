@@ -98,7 +98,6 @@ def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
 
 
 def _step(mode: Mode, at: int, names: Sequence[str], said: Sequence[str]) -> Step:
-    """Return a step of a mode in which they act one after another."""
     if at == 0:
         return Step(names[0], said[0])
     if mode == "reflection":

@@ -120,7 +120,6 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
 
 
 def _units(keys: Iterable[str]) -> list[list[int]]:
-    """Return the indices that have one key together."""
     units: dict[str, list[int]] = {}
     for at, key in enumerate(keys):
         units.setdefault(key, []).append(at)

@@ -285,7 +285,6 @@ def _tries_of(
     given: TrainingBudget,
     done: Sequence[Sequence[TrialResult]],
 ) -> TemplateTries:
-    """Return the graded tries as arrays."""
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
     clusters = told.of([one.text for one in given.questions])
     of = {one.id: int(at) for one, at in zip(given.questions, clusters, strict=True)}

@@ -168,10 +168,7 @@ def read_leaderboard(given: SourceRequest) -> Matrix:
 # appears in plain text: the encrypted archive is opened in memory.
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
-COUNTED = {
-    "klukosiute/gpqa-eval": "{}",
-    "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)",
-}
+COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
 """Sources that count, and how their workers are called here: several ran models of one name."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
@@ -219,7 +216,6 @@ def read_gpqa(given: SourceRequest) -> Matrix:
 
 
 def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
-    """Raise UserError when a counted worker has not passed all questions often enough."""
     passes = Counter((cell.worker, cell.question) for cell in cells)
     for worker in dict.fromkeys(cell.worker for cell in cells):
         counts = [n for (name, _), n in passes.items() if name == worker]
@@ -232,7 +228,6 @@ def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
 
 
 def _gpqa_questions(given: SourceRequest) -> tuple[dict[str, Question], str]:
-    """Return the questions by record id, or none and why."""
     if given.gpqa is None:
         return {}, "No question texts here, so no router can learn."
     try:

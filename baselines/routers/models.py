@@ -333,7 +333,6 @@ def _logits(params: Arrays, inputs: Floats) -> Floats:
 
 
 def _factors_gradient(params: Params, inputs: Floats, scores: Floats, known: Floats) -> Params:
-    """Return the slope of the mean cross-entropy."""
     projected = inputs @ params["projection"]
     logits = projected @ params["workers"].T + params["bias"]
     gaps = (sigmoid(logits) - scores) * known / max(known.sum(), 1.0)
