@@ -16,6 +16,7 @@ import numpy as np
 from inspect_ai.solver import Solver
 
 from baselines.common import (
+    Rounds,
     hash_words,
     learnt_from,
     refuse_too_few,
@@ -191,9 +192,7 @@ class CascadeExplorer:
     name: str
     scoring: Scoring
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
         each = self.scoring.calls * len(given.workers)
         refuse_too_few(self.name, given, each)
@@ -204,7 +203,7 @@ class CascadeExplorer:
         workers = len(given.workers)
         return Round("baselines/try_cascade", args, most, workers, most_calls=self.scoring.calls)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
         values = np.array([[one.value for one in row] for row in rows], dtype=np.float64)

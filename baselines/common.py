@@ -34,6 +34,8 @@ from harness.records import Question
 from harness.rewards.splits import question_digest
 from harness.system import System
 
+Rounds = Sequence[Sequence[TrialResult]]  # what was tried, round by round
+
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
     """Return the random numbers of one system on one sample, which a resumed run repeats.
@@ -113,10 +115,7 @@ def hash_words(text: str, dims: int) -> Floats:
 
 
 def learnt_from(
-    system: str,
-    given: TrainingBudget,
-    done: Sequence[Sequence[TrialResult]],
-    settings: Mapping[str, Any],
+    system: str, given: TrainingBudget, done: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
     """Return what an artefact says of the tries that taught it."""
     tries = [one for tried in done for one in tried]

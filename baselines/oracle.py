@@ -15,15 +15,14 @@ from typing import Literal
 
 import anyio
 from inspect_ai.model import ChatMessage
-from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
+from baselines.common import registered
 from baselines.single import alone
 from harness.context import PLACE
 from harness.errors import UserError
 from harness.execute import execute
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.records import Question, Reply
@@ -262,10 +261,10 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
     return planned(plan)
 
 
-@solver
-def oracle(plans: str, pool: str | None = None) -> Solver:
+@registered
+def oracle(plans: str) -> System:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
-    return as_solver(oracle_system(read_plans(PLACE.get().log_dir / plans)), pool)
+    return oracle_system(read_plans(PLACE.get().log_dir / plans))
 
 
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:

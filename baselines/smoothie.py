@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baselines.common import (
+    Rounds,
     hash_words,
     learnt_from,
     refuse_too_few,
@@ -22,7 +23,7 @@ from baselines.common import (
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
+from harness.learning.fit import Artifact, Round, TrainingBudget
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
@@ -108,9 +109,7 @@ def smoothie_system(learned: Artifact | None = None) -> System:
 class SmoothieExplorer:
     """Asks every worker as many train questions as the budget pays for, and keeps distances."""
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
         refuse_too_few(GLOBAL, given, max(LEAST, len(given.workers)))
         if done:
@@ -119,7 +118,7 @@ class SmoothieExplorer:
         most = min(len(given.questions), given.calls // each)
         return Round("baselines/smoothie_local", {}, questions=most, epochs=1, most_calls=each)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the sum of distances over all tries; grades are not looked at."""
         n = len(given.workers)
         total = np.zeros((n, n))

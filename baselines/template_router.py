@@ -9,7 +9,7 @@ all questions, and a departure for each cluster), then shrinkage of what was see
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -17,7 +17,9 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from baselines.common import (
+    Rounds,
     add_prefix,
+    learnt_from,
     one_thread,
     refuse_unfit,
     registered,
@@ -28,14 +30,7 @@ from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
 from baselines.routers import TfIdf
 from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
 from harness.errors import UserError
-from harness.learning.fit import (
-    Arrays,
-    Artifact,
-    ArtifactSource,
-    Round,
-    TrainingBudget,
-    TrialResult,
-)
+from harness.learning.fit import Arrays, Artifact, Round, TrainingBudget
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
@@ -190,9 +185,7 @@ def _clusters_in(given: TrainingBudget) -> QuestionClusters:
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return a round of tries that fits its share of the budget; None when all is spent."""
         if not given.publishable:
             raise UserError(
@@ -201,7 +194,7 @@ class TemplateExplorer:
             )
         if len(done) == len(SHARES):
             return None
-        spent = _calls(done)
+        spent = sum(one.calls for tries in done for one in tries)
         last = len(done) == len(SHARES) - 1
         share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
         known, told = enumerate_templates(given.workers), _clusters_in(given)
@@ -224,7 +217,7 @@ class TemplateExplorer:
             return None
         return Round("baselines/try_templates", {"tries": tries}, len(tries), epochs, first)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
@@ -237,25 +230,18 @@ class TemplateExplorer:
             for at, tries in enumerate(done)
             for one in tries
         ]
-        about = ArtifactSource(
-            system=NAME,
+        settings = {"clusters": len(told.centres), "tries": len(seen.value)}
+        about = replace(
+            learnt_from(NAME, given, done, settings),
             rows_sha256=hashlib.sha256(repr(rows).encode()).hexdigest(),
-            suites=given.suites,
             questions=tuple(question_digest(one.text) for one in given.questions),
-            workers=given.workers,
             embedder=TfIdf().name,
-            calls=_calls(done),
-            settings={"seed": given.seed, "clusters": len(told.centres), "tries": len(seen.value)},
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
         arrays = add_prefix(READING, told.reading)
         return Artifact(
             about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score}
         )
-
-
-def _calls(done: Sequence[Sequence[TrialResult]]) -> int:
-    return sum(one.calls for tries in done for one in tries)
 
 
 def _draw(
@@ -280,10 +266,7 @@ def _draw(
 
 
 def _tries_of(
-    known: Templates,
-    told: QuestionClusters,
-    given: TrainingBudget,
-    done: Sequence[Sequence[TrialResult]],
+    known: Templates, told: QuestionClusters, given: TrainingBudget, done: Rounds
 ) -> TemplateTries:
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
     clusters = told.of([one.text for one in given.questions])

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from baselines.common import (
+    Rounds,
     hash_words,
     import_extra,
     learnt_from,
@@ -317,9 +318,7 @@ class TrinityExplorer:
     features: str = HASH
     turns: int = TURNS
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the next generation, None when the budget may not pay for all its turns."""
         dims = head_size(len(given.workers), load_encoder(self.features).dims)
         each = population_size(dims) * self.turns
@@ -338,7 +337,7 @@ class TrinityExplorer:
         most = self.turns
         return Round("baselines/try_trinity", args, questions, population_size(dims), first, most)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
         dims = head_size(len(given.workers), load_encoder(self.features).dims)
         fitness = [mean_grades(tried, population_size(dims)) for tried in done]
