@@ -1,11 +1,9 @@
 """AB-MCTS-A: a tree search that decides, before each call, whether to go wider or deeper.
 
 Inoue et al., arXiv 2503.04412; the decisions are those of the authors' library treequest. A node is
-a reply; going wider asks a worker afresh, going deeper asks one to improve the reply of a node that
-is there; which worker is chosen is learnt within the question. The score that guides it comes from
-public tests or from agreement between replies, never from the exam's own grader.
-
-AB-MCTS-M, the variant with a mixed model, is left out: it needs pymc, and minutes per decision.
+a reply; going deeper asks a worker to improve it. The score that guides the search comes from
+public tests or from agreement between replies, never from the exam's own grader. AB-MCTS-M, the
+variant with a mixed model, is left out: it needs pymc, and minutes per decision.
 """
 
 from collections import Counter
@@ -75,11 +73,7 @@ class _Search:
     grades: list[Grade] = field(default_factory=list[Grade])  # by step; what the tree was told
 
     async def grow(self, batch: int) -> None:
-        """Ask so many decisions of the library, carry them out side by side, and tell the scores.
-
-        A decision of the library draws from numpy's global state, so that state is ours while it
-        decides, and nobody else's draws are changed.
-        """
+        """Ask the library for decisions, carry them out side by side, and tell the scores."""
         workers = list(self.session.pool.workers)
         with _global_draws(self.random):
             self.tree, trials = self.algorithm.ask_batch(self.tree, batch, workers)
@@ -105,7 +99,6 @@ class _Search:
         return Step(trial.action, REFINE.format(feedback=feedback), reads=(parent,))
 
     async def _graded(self, start: int) -> list[Grade]:
-        """Return what the replies from `start` on are worth."""
         if is_tested(self.session):
             texts = [reply.text for reply in self.session.replies[start:]]
             return await public_results(self.session, texts)
@@ -133,7 +126,7 @@ def agreement(answers: Sequence[str | None], at: int) -> Grade:
 
 @contextmanager
 def _global_draws(random: np.random.RandomState) -> Generator[None]:
-    """Let numpy's global state be this one's for a moment; nothing may be awaited meanwhile."""
+    """Lend the library numpy's global state, from which it draws; await nothing meanwhile."""
     kept: Any = np.random.get_state()
     np.random.set_state(random.get_state())
     try:

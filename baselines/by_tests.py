@@ -1,8 +1,7 @@
 """Programs chosen by the tests that their question shows: best of n, retry, warming, escalation.
 
-Retry, warming and escalation are the simple baselines of "AI Agents That Matter" (Kapoor et al.,
-arXiv 2407.01502, section 2): on code they matched agents that cost many times as much. A trial on
-public tests is no call. Exams that show no tests have nothing to choose by, and are refused.
+The last three are the simple baselines of "AI Agents That Matter" (Kapoor et al., arXiv 2407.01502,
+section 2): on code they matched agents that cost many times as much. A trial is no call.
 """
 
 from collections.abc import Iterable, Sequence
@@ -168,7 +167,6 @@ def cheapest_first(pool: Pool) -> tuple[str, ...]:
 
 
 def _named(order: object) -> tuple[str, ...]:
-    """Return the workers that an argument lists, with commas between them."""
     return tuple(name.strip() for name in str(order or "").split(",") if name.strip())
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from inspect_ai.solver import Solver
 
 from baselines.common import (
+    Rounds,
     hash_words,
     learnt_from,
     refuse_too_few,
@@ -59,7 +60,6 @@ class Scoring:
     samples: int = 3  # samples that are to agree, or checks of the verifier; `logistic` makes none
 
     def __post_init__(self) -> None:
-        """Refuse what is no scorer."""
         if self.scorer not in SCORERS or self.samples < 1:
             known = ", ".join(SCORERS)
             raise UserError(
@@ -192,9 +192,7 @@ class CascadeExplorer:
     name: str
     scoring: Scoring
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
         each = self.scoring.calls * len(given.workers)
         refuse_too_few(self.name, given, each)
@@ -205,7 +203,7 @@ class CascadeExplorer:
         workers = len(given.workers)
         return Round("baselines/try_cascade", args, most, workers, most_calls=self.scoring.calls)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
         rows = _complete([one for tried in done for one in tried], len(given.workers))
         values = np.array([[one.value for one in row] for row in rows], dtype=np.float64)
@@ -258,10 +256,7 @@ def _out_of_fold(seen: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return the tries by question, in epoch order, of questions that every worker was graded on.
-
-    UserError when there is none.
-    """
+    """Return the tries by question, by epoch, of questions that every worker was graded on."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for one in tries:
         if one.value is not None:
@@ -286,7 +281,6 @@ LOGISTIC = Scoring("logistic", 1)
 
 
 def _expected(scoring: Scoring) -> Expected:
-    """Return one stage at its cheapest, and all stages."""
 
     def calls(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
         named = args.get("workers") or ()
@@ -360,13 +354,6 @@ class Stages:
     """Of the logistic scorer, by worker; empty when it has learnt nothing."""
 
 
-def _learnt_stages(learned: Artifact) -> Stages:
-    names = learned.about.workers
-    weights = dict(zip(names, learned.arrays[WEIGHTS], strict=False))
-    order = tuple(names[int(at)] for at in learned.arrays[ORDER])
-    return Stages(order, tuple(float(one) for one in learned.arrays[THRESHOLDS]), weights)
-
-
 def cascade_system(
     scoring: Scoring,
     learned: Artifact | None = None,
@@ -385,7 +372,10 @@ def cascade_system(
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
             refuse_unfit(learned, pool, question)
-            stages = _learnt_stages(learned)
+            arrays, names = learned.arrays, learned.about.workers
+            order = tuple(names[int(at)] for at in arrays[ORDER])
+            weights = dict(zip(names, arrays[WEIGHTS], strict=False))
+            stages = Stages(order, tuple(float(one) for one in arrays[THRESHOLDS]), weights)
         else:
             named = tuple(known(pool, one) for one in workers)
             stages = Stages(named, (threshold,) * (len(named) - 1), {})

@@ -34,6 +34,8 @@ from harness.records import Question
 from harness.rewards.splits import question_digest
 from harness.system import System
 
+Rounds = Sequence[Sequence[TrialResult]]  # what was tried, round by round
+
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
     """Return the random numbers of one system on one sample, which a resumed run repeats.
@@ -49,10 +51,7 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
 
 
 def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
-    """Return the solver that Inspect finds: a system's own arguments, and a `pool` by name.
-
-    Its name is that of the function, without `_system`, unless one is given.
-    """
+    """Return the solver that Inspect finds by name: a system's own arguments, and a `pool`."""
 
     @wraps(make)
     def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
@@ -84,11 +83,7 @@ def import_extra(module: str, extra: str) -> Any:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which linear algebra runs on one thread.
-
-    Sums over several threads differ in their last bits. threadpoolctl comes with scikit-learn;
-    without it nothing is limited.
-    """
+    """Return a context in which linear algebra runs on one thread, so that sums are the same."""
     try:
         control: Any = import_module("threadpoolctl")
     except ImportError:
@@ -120,10 +115,7 @@ def hash_words(text: str, dims: int) -> Floats:
 
 
 def learnt_from(
-    system: str,
-    given: TrainingBudget,
-    done: Sequence[Sequence[TrialResult]],
-    settings: Mapping[str, Any],
+    system: str, given: TrainingBudget, done: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
     """Return what an artefact says of the tries that taught it."""
     tries = [one for tried in done for one in tried]

@@ -161,10 +161,7 @@ async def _choose_text(session: Session, texts: Sequence[str]) -> str:
 
 @registered
 def compute_matched(
-    worker: str | None = None,
-    k: float | None = None,
-    matched_with: str = "",
-    seed: int = 0,
+    worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
 ) -> System:
     """Ask one worker k times on average; `matched_with` travels in the log as provenance."""
     if worker is None or k is None:

@@ -1,8 +1,7 @@
 """Multi-agent debate: copies of one worker answer, read each other and answer again, then vote.
 
-After Du et al. 2023, arXiv 2305.14325: 3 agents, 2 rounds, the majority of the last round. Nobody
-judges. An agent's own earlier answers are turns of its conversation; what the others said comes in
-the next user message.
+After Du et al. 2023, arXiv 2305.14325. Nobody judges. An agent's own earlier answers are turns of
+its conversation; what the others said comes in the next user message.
 """
 
 from collections.abc import Sequence
@@ -64,18 +63,15 @@ def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int =
         session = Session(question, pool)
         latest = await session.ask_all([Step(asked)] * agents)
         for number in range(1, rounds):
-            steps = [_turn(asked, latest, agent, number) for agent in range(agents)]
+            steps: list[Step] = []
+            for agent in range(agents):
+                own = tuple(earlier * agents + agent for earlier in range(number))
+                others = show_others(latest[:agent] + latest[agent + 1 :])
+                steps.append(Step(asked, others, reads=own))
             latest = await session.ask_all(steps)
         return session.answer(vote(question.kind, [reply.text for reply in latest]))
 
     return answer
-
-
-def _turn(worker: str, latest: Sequence[Reply], agent: int, number: int) -> Step:
-    """Return an agent's turn in round `number` (from 0): its own past, and the others' latest."""
-    others = [reply for at, reply in enumerate(latest) if at != agent]
-    own = tuple(earlier * len(latest) + agent for earlier in range(number))
-    return Step(worker, show_others(others), reads=own)
 
 
 debate = registered(debate_system)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from baselines.common import (
+    Rounds,
     hash_words,
     learnt_from,
     refuse_too_few,
@@ -22,7 +23,7 @@ from baselines.common import (
     seeded_random,
 )
 from harness.errors import UserError
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult, read_artifact
+from harness.learning.fit import Artifact, Round, TrainingBudget, read_artifact
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
@@ -98,7 +99,6 @@ def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
 
 
 def _step(mode: Mode, at: int, names: Sequence[str], said: Sequence[str]) -> Step:
-    """Return a step of a mode in which they act one after another."""
     if at == 0:
         return Step(names[0], said[0])
     if mode == "reflection":
@@ -172,9 +172,7 @@ def mas_router_system(learned: Artifact, seed: int = 0) -> System:
 class MasExplorer:
     """Runs one drawn design on each of as many train questions as the budget pays for."""
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is: all questions, as often as the budget allows."""
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
@@ -183,7 +181,7 @@ class MasExplorer:
         args = {"seed": given.seed}
         return Round("baselines/mas_sample", args, questions, epochs)  # its plans can be counted
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the regression's weights; UserError when nothing was graded."""
         asked, n = {question.id: question for question in given.questions}, len(given.workers)
         rows: list[Floats] = []

@@ -44,7 +44,6 @@ _AGGREGATOR = (
 
 
 def _calls(n: int, args: Mapping[str, Any]) -> int:
-    """Return the calls of `moa-3`, whose proposers may be a choice."""
     named = args.get("proposers") or n
     count = named if isinstance(named, int) else len(as_names(named))
     return (int(args.get("layers") or LAYERS) - 1) * count + 1
@@ -93,10 +92,9 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return the workflow of Mixture-of-Agents: `layers - 1` layers of proposers, then one step.
+    """Return `layers - 1` layers of proposers, then one step: counted as in the paper.
 
-    Layers are counted as in the paper, aggregator included. From the second on, a worker finds the
-    replies of the layer before in its system message, and the unchanged question after it.
+    A worker finds the replies of the layer before in its system message, before the question.
     """
     steps: list[Step] = []
     before: tuple[int, ...] = ()
@@ -134,9 +132,7 @@ def moa_paper_system(seed: int = 0) -> System:
 
 @registered
 def moa_3(
-    layers: int = LAYERS,
-    proposers: str | list[str] | None = None,
-    aggregator: str | None = None,
+    layers: int = LAYERS, proposers: str | list[str] | None = None, aggregator: str | None = None
 ) -> System:
     """Mixture-of-Agents; `proposers` is one worker or several (`-S proposers=a,b`), else all."""
     return moa_system(layers, as_names(proposers), aggregator)

@@ -6,7 +6,7 @@ seeds of their own, and the table's accuracy comes from the evaluation's seed. W
 recorded reply exists nothing but the realised maximum can be had, and it is labelled.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from math import sqrt
@@ -15,15 +15,14 @@ from typing import Literal
 
 import anyio
 from inspect_ai.model import ChatMessage
-from inspect_ai.solver import Solver, solver
 from pydantic import TypeAdapter, ValidationError
 
+from baselines.common import registered
 from baselines.single import alone
 from harness.context import PLACE
 from harness.errors import UserError
 from harness.execute import execute
 from harness.extract import normalised
-from harness.inspect_adapters import as_solver
 from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.records import Question, Reply
@@ -43,36 +42,24 @@ def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
     >>> len(enumerate_plans(["a", "b", "c"])), len(enumerate_plans("abcdefgh"))
     (21, 464)
     """
-    return (*single_plans(workers), *_pairs(workers), *_triples(workers), *_fan_ins(workers))
+    plans = list(single_plans(workers))
+    for subtask in (GATHER, ""):  # one gathers or answers, another one uses it
+        for first, second in permutations(workers, 2):
+            plans.append(Workflow((Step(first, subtask), Step(second, USE, reads=(0,)))))
+    for first, second, third in permutations(workers, 3):  # look up, compute, put into form
+        steps = (Step(first, GATHER), Step(second, USE, "all"), Step(third, FINISH, "all"))
+        plans.append(Workflow(steps))
+    if len(workers) >= MAX_STEPS - 1:  # fewer workers are triples
+        for at, aggregator in enumerate(workers):
+            others = (*workers[at + 1 :], *workers[:at])[: MAX_STEPS - 1]
+            asked = [Step(worker) for worker in others]
+            plans.append(Workflow((*asked, Step(aggregator, USE, reads="all"))))
+    return tuple(plans)
 
 
 def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
     """Return the canonical requests: all that a recorded pool can answer."""
     return tuple(alone(worker) for worker in workers)
-
-
-def _pairs(workers: Sequence[str]) -> Iterator[Workflow]:
-    """One answers or gathers, another one uses it."""
-    for subtask in (GATHER, ""):
-        for first, second in permutations(workers, 2):
-            yield Workflow((Step(first, subtask), Step(second, USE, reads=(0,))))
-
-
-def _triples(workers: Sequence[str]) -> Iterator[Workflow]:
-    """One gathers, one uses, one finishes: look up, compute, put into form."""
-    for first, second, third in permutations(workers, 3):
-        steps = (Step(first, GATHER), Step(second, USE, "all"), Step(third, FINISH, "all"))
-        yield Workflow(steps)
-
-
-def _fan_ins(workers: Sequence[str]) -> Iterator[Workflow]:
-    """The next workers in pool order answer at once, one aggregates; three workers are triples."""
-    if len(workers) < MAX_STEPS - 1:
-        return
-    for at, aggregator in enumerate(workers):
-        others = (*workers[at + 1 :], *workers[:at])[: MAX_STEPS - 1]
-        steps = [Step(worker) for worker in others]
-        yield Workflow((*steps, Step(aggregator, USE, reads="all")))
 
 
 ORACLE = SystemCard(
@@ -129,11 +116,9 @@ async def best_expected(
 ) -> PlanChoice:
     """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws.
 
-    Plans are tried in order, shortest first. The search ends at a plan that is right on every draw,
-    which cannot be beaten; once a plan is `GOOD`, only plans of its length are still tried. To save
-    calls, a plan is dropped when it is wrong on its first `patience` draws or a standard error
-    behind the best mean; the best plan may be missed that way, so this oracle errs on the low
-    side. Identical requests within a draw are made once.
+    Plans are tried shortest first, until one is right on every draw; once one is `GOOD`, only plans
+    of its length are still tried. A plan is dropped when it is wrong on its first `patience` draws
+    or a standard error behind the best mean, so this oracle errs on the low side.
     """
     if not plans or draws < 1:
         raise UserError("The oracle needs at least one plan and one draw.")
@@ -276,17 +261,14 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
     return planned(plan)
 
 
-@solver
-def oracle(plans: str, pool: str | None = None) -> Solver:
+@registered
+def oracle(plans: str) -> System:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
-    return as_solver(oracle_system(read_plans(PLACE.get().log_dir / plans)), pool)
+    return oracle_system(read_plans(PLACE.get().log_dir / plans))
 
 
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
-    """Choose a plan for every question that has none yet, and write each one down.
-
-    On a recorded pool there is one draw, so the choice is realised.
-    """
+    """Choose a plan for every question that has none, and write it; realised on a recorded pool."""
     choices = read_plans(path) if path.is_file() else {}
     missing = [question for question in questions if question.id not in choices]
 

@@ -1,8 +1,6 @@
 """What one worker gains from more turns or more room: the Conductor paper's two 5x controls.
 
-`self-reflection` asks a worker to review its answer, again and again, with all of its attempts in
-the conversation; `long-context` asks once and lets it write five times as much. Nobody tells the
-worker whether it was right: feedback from tests is by_tests.py.
+Nobody tells the worker whether it was right: feedback from tests is by_tests.py.
 """
 
 from baselines.common import registered

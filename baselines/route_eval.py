@@ -53,8 +53,7 @@ class Split:
 def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) -> Split:
     """Return the split that `how` names: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`.
 
-    UserError for another word, for a split that a matrix does not allow, and when a question would
-    teach and be judged; `drop_shared` leaves those out of what teaches, which a note says.
+    UserError when a question would teach and be judged; `drop_shared` lets it teach nobody.
     """
     kind, _, rest = how.partition(":")
     if kind == "date":
@@ -74,13 +73,8 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
 
 
 def split_by_date(matrix: Matrix, share: float) -> Split:
-    """Return the split that judges the last `share` of the questions by date, rounded up.
-
-    Questions of one day are ordered by id, so that the share is met exactly. UserError when a
-    question has no date.
-    """
-    undated = sum(not asked.date for asked in matrix.questions)
-    if undated:
+    """Return the split that judges the last `share` of the questions by date, rounded up."""
+    if undated := sum(not asked.date for asked in matrix.questions):
         raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
     n = len(matrix.questions)
     at = n - math.ceil(n * share - 1e-9)
@@ -94,10 +88,7 @@ def split_by_date(matrix: Matrix, share: float) -> Split:
 
 
 def split_drawn(matrix: Matrix, share: float, seed: int) -> Split:
-    """Return the split that judges a share of the questions, drawn once; equal ones together.
-
-    For what is too dear to learn anew in every fold. UserError when a side would be empty.
-    """
+    """Return the split that judges a share of the questions, drawn once; equal ones together."""
     n = len(matrix.questions)
     order = _units(map(question_key, matrix.questions))
     Random(f"share/{seed}").shuffle(order)
@@ -112,10 +103,7 @@ def split_drawn(matrix: Matrix, share: float, seed: int) -> Split:
 
 
 def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False) -> Split:
-    """Return k folds: each question is judged once, by who has learnt from the other folds.
-
-    What belongs together stays in one fold: equal questions, or with `by_group` all of a group.
-    """
+    """Return k folds in which equal questions, or with `by_group` all of a group, are together."""
     order = _units(asked.group if by_group else question_key(asked) for asked in matrix.questions)
     if not 2 <= k <= len(order):
         what = "groups" if by_group else "questions"
@@ -132,7 +120,6 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
 
 
 def _units(keys: Iterable[str]) -> list[list[int]]:
-    """Return the indices that have one key together."""
     units: dict[str, list[int]] = {}
     for at, key in enumerate(keys):
         units.setdefault(key, []).append(at)
@@ -230,11 +217,7 @@ ORACLE_RULE = (
 
 
 def oracle_choices(matrix: Matrix) -> Choices:
-    """Return the cheapest among the best scorers of each question; the first where prices tie.
-
-    Where nobody scores all are best, so the cheapest is asked. An unknown price counts as the
-    dearest: the scores are the same, and the dollars of its row are unknown.
-    """
+    """Return the cheapest of the best scorers per question; an unknown price is the dearest."""
     return best_workers(matrix.scores, matrix.usd)
 
 
@@ -292,10 +275,7 @@ class RouterField:
 
 
 def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> RouterEvaluation:
-    """Judge routers and anchors on a matrix without gaps (`Matrix.whole`).
-
-    UserError when a fold has too little to learn from, or a router refuses its examples.
-    """
+    """Judge routers and anchors on a matrix without gaps; UserError where one cannot be fitted."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
     # By system and willingness, over all questions of the matrix; filled fold by fold.
@@ -309,8 +289,10 @@ def evaluate_routers(matrix: Matrix, split: Split, contest: RouterField) -> Rout
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else []
     for fold in split.folds:
         train, test = matrix.rows(fold.train), matrix.rows(fold.test)
-        for name, worker in _always(train, priced=priced):
-            note(name, None, fold, worker)
+        note(BEST_SINGLE, None, fold, best_single_worker(train))
+        if priced:  # some unknown price leaves open who is the cheapest
+            note("cheapest-single", None, fold, int(np.argmin(train.mean_usd())))
+            note("priciest-single", None, fold, int(np.argmax(train.mean_usd())))
         for router, expected in _estimates(contest, train, test):
             for willingness in (None, *ladder):
                 note(router.name, willingness, fold, choose_workers(expected, willingness))
@@ -339,14 +321,6 @@ def _ladder(train: Matrix) -> list[float]:
         return []
     steps: Floats = np.geomspace(float(usd.min()) / 10, float(usd.max()) * 1000, STEPS)
     return steps.tolist()
-
-
-def _always(train: Matrix, *, priced: bool) -> Iterator[tuple[str, int]]:
-    yield BEST_SINGLE, best_single_worker(train)
-    if priced:  # some unknown price leaves open who is the cheapest
-        usd = train.mean_usd()
-        yield "cheapest-single", int(np.argmin(usd))
-        yield "priciest-single", int(np.argmax(usd))
 
 
 def _estimates(

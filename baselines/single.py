@@ -50,10 +50,7 @@ def alone(worker: str) -> Workflow:
 
 
 def known(pool: Pool, worker: str | None) -> str:
-    """Return the worker's name, by default the pool's first.
-
-    UserError before anything is asked when the pool lacks it.
-    """
+    """Return a worker's name, by default the pool's first; UserError when the pool lacks it."""
     asked = pool.workers[0] if worker is None else worker
     if asked not in pool.workers:
         names = ", ".join(pool.workers)
@@ -73,10 +70,7 @@ def single_system(worker: str) -> System:
 
 
 def choose(accuracies: Mapping[str, float]) -> str:
-    """Return the worker with the highest accuracy; a tie goes to the first in the mapping's order.
-
-    Give the accuracies in pool order and measured on the train split: chosen on the evaluation
-    itself, the best of n noisy singles looks better than it is.
+    """Return the worker with the highest accuracy on the train split; a tie goes to the first.
 
     >>> choose({"abacus": 0.5, "sage": 0.7, "scribe": 0.7})
     'sage'

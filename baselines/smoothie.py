@@ -2,11 +2,8 @@
 
 Guha et al. 2024, arXiv 2412.04692, written from the paper. Each answer is embedded; with errors
 that are independent, the squared distance of two answers is the sum of two workers' errors, and any
-three workers (a triplet) give an estimate of each. No target is looked at. `smoothie-global` uses
-one estimate for the exam, `smoothie-local` one per question.
-
-Whole replies are not embedded: workers that cannot answer all say so in the same words, and were
-trusted for it (0 of 60 on practice-code).
+three workers (a triplet) give an estimate of each. No target is looked at. Whole replies are not
+embedded: workers that cannot answer say so in the same words, and were trusted for it.
 """
 
 from collections.abc import Sequence
@@ -15,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baselines.common import (
+    Rounds,
     hash_words,
     learnt_from,
     refuse_too_few,
@@ -25,7 +23,7 @@ from baselines.common import (
 from harness.errors import UserError
 from harness.execute import Session
 from harness.extract import normalised
-from harness.learning.fit import Artifact, Round, TrainingBudget, TrialResult
+from harness.learning.fit import Artifact, Round, TrainingBudget
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Answer, Question
@@ -65,10 +63,7 @@ def triplet_errors(distances: Floats) -> Floats:
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
-    """Return the (n, n) squared distances of answers, 0 to 4.
-
-    Who has no answer is `APART` from all others, even from those without one.
-    """
+    """Return (n, n) squared distances, 0 to 4; who has no answer is `APART` from all others."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     lacking = np.array([answer is None for answer in answers])
@@ -78,10 +73,7 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
-    """Return the worker with the least estimated error among those that have an answer here.
-
-    All are among them when nobody has one. A tie goes to the first.
-    """
+    """Return the first worker with the least error, of those with an answer, or of all."""
     lacking = np.array([answer is None for answer in answers])
     barred = lacking & ~lacking.all()
     return int(np.argmin(np.where(barred, np.inf, np.round(triplet_errors(distances), 12))))
@@ -117,9 +109,7 @@ def smoothie_system(learned: Artifact | None = None) -> System:
 class SmoothieExplorer:
     """Asks every worker as many train questions as the budget pays for, and keeps distances."""
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the one round there is."""
         refuse_too_few(GLOBAL, given, max(LEAST, len(given.workers)))
         if done:
@@ -128,7 +118,7 @@ class SmoothieExplorer:
         most = min(len(given.questions), given.calls // each)
         return Round("baselines/smoothie_local", {}, questions=most, epochs=1, most_calls=each)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the sum of distances over all tries; grades are not looked at."""
         n = len(given.workers)
         total = np.zeros((n, n))

@@ -3,14 +3,13 @@
 It plans as a conductor does, from the same workers, train split and budget of worker calls, but in
 words that nobody learnt: a template is a plan of `oracle.py`. Its tries are rounds of batched
 Thompson sampling (Thompson 1933) over templates and clusters of questions. Tries are few and
-templates many, so what is expected of one is pooled: a ridge logistic regression on who does what
-in it (over all questions, and a departure for each cluster), then shrinkage of what was seen
-towards it. A conductor that does not beat it has learnt no more than whom to ask in what order.
+templates many, so what is expected is pooled: a ridge logistic regression on who does what (over
+all questions, and a departure for each cluster), then shrinkage of what was seen towards it.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -18,7 +17,9 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from baselines.common import (
+    Rounds,
     add_prefix,
+    learnt_from,
     one_thread,
     refuse_unfit,
     registered,
@@ -29,14 +30,7 @@ from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
 from baselines.routers import TfIdf
 from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
 from harness.errors import UserError
-from harness.learning.fit import (
-    Arrays,
-    Artifact,
-    ArtifactSource,
-    Round,
-    TrainingBudget,
-    TrialResult,
-)
+from harness.learning.fit import Arrays, Artifact, Round, TrainingBudget
 from harness.learning.matrix import Floats
 from harness.pool import Pool
 from harness.records import Question
@@ -191,9 +185,7 @@ def _clusters_in(given: TrainingBudget) -> QuestionClusters:
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return a round of tries that fits its share of the budget; None when all is spent."""
         if not given.publishable:
             raise UserError(
@@ -202,7 +194,7 @@ class TemplateExplorer:
             )
         if len(done) == len(SHARES):
             return None
-        spent = _calls(done)
+        spent = sum(one.calls for tries in done for one in tries)
         last = len(done) == len(SHARES) - 1
         share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
         known, told = enumerate_templates(given.workers), _clusters_in(given)
@@ -225,7 +217,7 @@ class TemplateExplorer:
             return None
         return Round("baselines/try_templates", {"tries": tries}, len(tries), epochs, first)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
@@ -233,25 +225,23 @@ class TemplateExplorer:
         seen = _tries_of(known, told, given, done)
         score = expected_scores(known, seen, len(told.centres)).score
         worth = score - COST_OF_A_CALL * known.calls[:, None]
-        about = ArtifactSource(
-            system=NAME,
-            rows_sha256=_rows_sha256(done),
-            suites=given.suites,
+        rows = [
+            (at, one.question, one.epoch, one.plan, one.value, one.calls)
+            for at, tries in enumerate(done)
+            for one in tries
+        ]
+        settings = {"clusters": len(told.centres), "tries": len(seen.value)}
+        about = replace(
+            learnt_from(NAME, given, done, settings),
+            rows_sha256=hashlib.sha256(repr(rows).encode()).hexdigest(),
             questions=tuple(question_digest(one.text) for one in given.questions),
-            workers=given.workers,
             embedder=TfIdf().name,
-            calls=_calls(done),
-            settings={"seed": given.seed, "clusters": len(told.centres), "tries": len(seen.value)},
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
         arrays = add_prefix(READING, told.reading)
         return Artifact(
             about, {**arrays, "centres": told.centres, "chosen": chosen, "score": score}
         )
-
-
-def _calls(done: Sequence[Sequence[TrialResult]]) -> int:
-    return sum(one.calls for tries in done for one in tries)
 
 
 def _draw(
@@ -276,12 +266,8 @@ def _draw(
 
 
 def _tries_of(
-    known: Templates,
-    told: QuestionClusters,
-    given: TrainingBudget,
-    done: Sequence[Sequence[TrialResult]],
+    known: Templates, told: QuestionClusters, given: TrainingBudget, done: Rounds
 ) -> TemplateTries:
-    """Return the graded tries as arrays."""
     index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
     clusters = told.of([one.text for one in given.questions])
     of = {one.id: int(at) for one, at in zip(given.questions, clusters, strict=True)}
@@ -296,15 +282,6 @@ def _tries_of(
         np.array([row[1] for row in rows], dtype=np.int64),
         np.array([row[2] for row in rows], dtype=np.float64),
     )
-
-
-def _rows_sha256(done: Sequence[Sequence[TrialResult]]) -> str:
-    rows = [
-        (at, one.question, one.epoch, one.plan, one.value, one.calls)
-        for at, tries in enumerate(done)
-        for one in tries
-    ]
-    return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
 TEMPLATE_ROUTER = SystemCard(

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from baselines.common import (
+    Rounds,
     hash_words,
     import_extra,
     learnt_from,
@@ -234,10 +235,7 @@ Encoder = HashEncoder | HiddenState
 
 @cache
 def load_encoder(name: str) -> Encoder:
-    """Return the encoder of a name: `hash`, or `hf:PATH` for a local transformers model.
-
-    A model is loaded once in a process. UserError for any other name.
-    """
+    """Return the encoder `hash`, or `hf:PATH`: a local transformers model, loaded once."""
     if name == HASH:
         return HashEncoder()
     if name.startswith(HF) and name != HF:
@@ -279,11 +277,7 @@ def population_size(dims: int) -> int:
 
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
-    """Return the next generation's candidates (population, dims) and the mean they vary around.
-
-    It follows from the seed and the fitness of those before, which is all that a round's arguments
-    hold.
-    """
+    """Return the next generation's candidates (population, dims) and the mean they vary around."""
     most = population_size(dims)
     search: Any = import_extra("cmaes", "routers").SepCMA(
         mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=most
@@ -324,9 +318,7 @@ class TrinityExplorer:
     features: str = HASH
     turns: int = TURNS
 
-    def next_round(
-        self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
-    ) -> Round | None:
+    def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the next generation, None when the budget may not pay for all its turns."""
         dims = head_size(len(given.workers), load_encoder(self.features).dims)
         each = population_size(dims) * self.turns
@@ -345,7 +337,7 @@ class TrinityExplorer:
         most = self.turns
         return Round("baselines/try_trinity", args, questions, population_size(dims), first, most)
 
-    def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
+    def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
         dims = head_size(len(given.workers), load_encoder(self.features).dims)
         fitness = [mean_grades(tried, population_size(dims)) for tried in done]
@@ -354,11 +346,7 @@ class TrinityExplorer:
         return Artifact(learnt_from(NAME, given, done, settings), {WEIGHTS: mean})
 
     def _questions(self, given: TrainingBudget, each: int) -> int:
-        """Return the questions per candidate: a budget buys as many of them as generations.
-
-        The paper's own has 16 questions and 60 generations; what a smaller one is best spent on
-        nobody has published.
-        """
+        """Return the questions per candidate: ours is that a budget buys as many as generations."""
         return max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, len(given.questions)))
 
 

@@ -168,10 +168,7 @@ def read_leaderboard(given: SourceRequest) -> Matrix:
 # appears in plain text: the encrypted archive is opened in memory.
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
-COUNTED = {
-    "klukosiute/gpqa-eval": "{}",
-    "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)",
-}
+COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
 """Sources that count, and how their workers are called here: several ran models of one name."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
@@ -219,7 +216,6 @@ def read_gpqa(given: SourceRequest) -> Matrix:
 
 
 def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
-    """Raise UserError when a counted worker has not passed all questions often enough."""
     passes = Counter((cell.worker, cell.question) for cell in cells)
     for worker in dict.fromkeys(cell.worker for cell in cells):
         counts = [n for (name, _), n in passes.items() if name == worker]
@@ -232,7 +228,6 @@ def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
 
 
 def _gpqa_questions(given: SourceRequest) -> tuple[dict[str, Question], str]:
-    """Return the questions by record id, or none and why."""
     if given.gpqa is None:
         return {}, "No question texts here, so no router can learn."
     try:
@@ -286,10 +281,7 @@ Declared = Literal["", "train", "eval"]
 
 
 def read_routerbench(given: SourceRequest) -> Matrix:
-    """Return the matrix of a CSV file, of a folder of them, or of a slice of the data folder.
-
-    UserError for a pickle, when there is no such file, and for rows that are none of RouterBench's.
-    """
+    """Return the matrix of a CSV file, of a folder of them, or of a slice of the data folder."""
     paths = _routerbench_paths(given)
     asked, cells = _routerbench_rows(paths)
     slices = sorted({one.group for one in asked})
@@ -319,9 +311,11 @@ def _routerbench_paths(given: SourceRequest) -> list[Path]:
 
 
 def _routerbench_rows(paths: Sequence[Path]) -> tuple[list[MatrixQuestion], list[MatrixCell]]:
-    rows: list[tuple[dict[str, Any], Declared, str]] = [
-        (row, _declared(path), f"{path}, line {n}") for path in paths for n, row in read_rows(path)
-    ]
+    rows: list[tuple[dict[str, Any], Declared, str]] = []
+    for path in paths:
+        match = re.fullmatch(r".+_(train|test)\.csv(\.gz)?", path.name)
+        split: Declared = "" if match is None else "train" if match[1] == "train" else "eval"
+        rows.extend((row, split, f"{path}, line {n}") for n, row in read_rows(path))
     if not rows:
         raise UserError(f"{paths[0]} has no rows.")
     models = [name.removesuffix(COST) for name in rows[0][0] if name.endswith(COST)]
@@ -338,11 +332,6 @@ def _routerbench_rows(paths: Sequence[Path]) -> tuple[list[MatrixQuestion], list
         every.append(asked)
         cells.extend(_routerbench_cell(row, asked.id, model, where) for model in models)
     return every, cells
-
-
-def _declared(path: Path) -> Declared:
-    match = re.fullmatch(r".+_(train|test)\.csv(\.gz)?", path.name)
-    return "" if match is None else "train" if match[1] == "train" else "eval"
 
 
 def _routerbench_question(row: dict[str, Any], split: Declared, where: str) -> MatrixQuestion:
@@ -383,19 +372,14 @@ def _prompt_text(prompt: str) -> str:
 
 def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
     """Return the questions without the lines that all prompts of their slice begin with."""
-    common = {
-        group: _shared_lines([one.text for one in asked if one.group == group])
-        for group in {one.group for one in asked}
-    }
+    common: dict[str, int] = {}
+    for group in {one.group for one in asked}:
+        texts = [one.text for one in asked if one.group == group]
+        first, last = min(texts), max(texts)  # whatever these two share, all between them share
+        pairs = enumerate(zip(first, last, strict=False))
+        shared = next((at for at, (one, other) in pairs if one != other), 0)
+        common[group] = first.rfind("\n", 0, shared) + 1
     return [replace(one, text=one.text[common[one.group] :] or one.text) for one in asked]
-
-
-def _shared_lines(texts: Sequence[str]) -> int:
-    """Return how many characters of whole lines all texts begin with."""
-    first, last = min(texts), max(texts)  # whatever these two share, all between them share
-    pairs = enumerate(zip(first, last, strict=False))
-    shared = next((at for at, (one, other) in pairs if one != other), 0)
-    return first.rfind("\n", 0, shared) + 1
 
 
 # RouterArena's cached results. Scores are of several metrics (choices, exact match, METEOR, tests
@@ -594,10 +578,7 @@ SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY
 
 
 def read_matrix(named: str, given: SourceRequest) -> Matrix:
-    """Return the matrix of `NAME` or `NAME:PATH`.
-
-    UserError for a name that is not known, a path where none belongs, and all a reader refuses.
-    """
+    """Return the matrix of `NAME` or `NAME:PATH`; UserError for all that a reader refuses."""
     name, colon, path = named.partition(":")
     if name not in SOURCES:
         raise UserError(f"There is no source {name!r}; there are: {', '.join(SOURCES)}.")

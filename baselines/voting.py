@@ -35,10 +35,9 @@ SELF_CONSISTENCY = SystemCard(
 
 
 def vote(kind: Kind, replies: Sequence[str]) -> str:
-    """Return the first reply that holds the most frequent answer.
+    """Return the first reply with the most frequent answer; of equals, with the first answer.
 
-    Replies without an answer do not vote. A tie goes to the answer that appeared first; when
-    nobody answered, the first reply stands.
+    Replies without an answer do not vote; when nobody answered, the first reply stands.
     """
     answers = [normalised(kind, reply) for reply in replies]
     votes = Counter(answer for answer in answers if answer is not None)

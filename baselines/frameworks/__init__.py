@@ -38,7 +38,7 @@ _DEVIATIONS = (
 )
 
 
-def _card(name: str, how: str, source: str, modules: tuple[str, ...] = ()) -> SystemCard:
+def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
     few = name in ("langgraph", "langchain", "openai-agents")
     return replace(
         PLANNER_EXECUTOR_VERIFIER,
@@ -58,32 +58,36 @@ _IN_PROCESS = (
         "langgraph",
         "nodes of a LangGraph graph",
         "langchain-ai/langgraph 1.2",
-        ("langgraph", "langchain_openai"),
+        "langgraph",
+        "langchain_openai",
     ),
     _card(
         "langchain",
         "a chain of LangChain, wired by hand",
         "langchain-ai/langchain: langchain-core 1.7, langchain-openai 1.7",
-        ("langchain_openai",),
+        "langchain_openai",
     ),
     _card(
         "openai-agents",
         "agents of OpenAI's Agents SDK",
         "openai/openai-agents-python 0.24",
-        ("agents",),
+        "agents",
     ),
     _card(
         "autogen",
         "an AutoGen group chat, in turn",
         "microsoft/autogen 0.7.5",
-        ("autogen_agentchat", "autogen_ext"),
+        "autogen_agentchat",
+        "autogen_ext",
     ),
-    _card("ag2", "agents of AG2", "ag2ai/ag2 1.2", ("ag2",)),
+    _card("ag2", "agents of AG2", "ag2ai/ag2 1.2", "ag2"),
     _card(
         "agent-framework",
         "a sequential workflow of Microsoft's Agent Framework",
         "microsoft/agent-framework: core 1.23, openai 1.17, orchestrations 1.1",
-        ("agent_framework", "agent_framework_openai", "agent_framework_orchestrations"),
+        "agent_framework",
+        "agent_framework_openai",
+        "agent_framework_orchestrations",
     ),
 )
 FRAMEWORKS: Mapping[str, SystemCard] = {card.name: card for card in _IN_PROCESS}

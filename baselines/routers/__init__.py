@@ -106,11 +106,9 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 
     `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
     None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
-    order; an unknown price counts as the dearest among ties. A worker whose score is NaN is never
-    chosen. Where groups vote, each orders the workers by this rule and the votes are counted.
-    (RouterBench, arXiv 2403.12031: performance * willingness - cost has the same maximum.)
-
-    UserError when money is to count and a price is unknown, or when no worker has a score.
+    order; an unknown price counts as the dearest among ties. Where groups vote, each orders the
+    workers by this rule and the votes are counted. (RouterBench, arXiv 2403.12031: performance *
+    willingness - cost has the same maximum.) UserError where a price that counts is unknown.
     """
     if willingness is not None and not willingness > 0:
         raise UserError(

@@ -29,10 +29,9 @@ from harness.learning.matrix import Floats, mean_known
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Return (intercept, log of the slope) that fit known scores best, by cross-entropy.
+    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999).
 
-    From a similarity to a chance to be right (Platt 1999). The slope is positive, so that the order
-    stays: only a trade against dollars needs the chance.
+    The slope is positive, so that the order stays: only a trade against dollars needs the chance.
     """
     penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing
     known = (~np.isnan(scores)).astype(np.float64)
@@ -104,8 +103,7 @@ def worker_slope(
 ) -> Floats:
     """Return the slope by `near` of: each of the top k before the last k that are wrong.
 
-    Equal scores are put in a new random order each time. A top worker without points is left out,
-    and so is an unknown score on either side.
+    Equal scores are put in a new random order each time; a top worker without points is left out.
     """
     questions, workers = near.shape
     shuffled = rng.random(near.shape)

@@ -108,7 +108,9 @@ class ClusterRouter:
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return the nearest clusters' means, weighted as their votes are."""
-        distances = _distances(embeddings, fitted["centres"])
+        centres = fitted["centres"]
+        near = (embeddings**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
+        distances = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
         weights = near_weights(distances, self.top_k, self.beta)
         votes = Votes(weights, fitted["preference"], fitted["score"], fitted["usd"])
         return Estimates(weights @ fitted["score"], weights @ fitted["usd"], votes)
@@ -123,12 +125,6 @@ class ClusterRouter:
             wrong = f"alpha is 0 to 1, not {self.alpha}"
         if wrong:
             raise UserError(f"{self.name}: {wrong}.")
-
-
-def _distances(rows: Floats, centres: Floats) -> Floats:
-    """Return (rows, centres): Euclidean distances."""
-    squares = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * rows @ centres.T
-    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def near_weights(distances: Floats, top_k: int, beta: float) -> Floats:
@@ -337,7 +333,6 @@ def _logits(params: Arrays, inputs: Floats) -> Floats:
 
 
 def _factors_gradient(params: Params, inputs: Floats, scores: Floats, known: Floats) -> Params:
-    """Return the slope of the mean cross-entropy."""
     projected = inputs @ params["projection"]
     logits = projected @ params["workers"].T + params["bias"]
     gaps = (sigmoid(logits) - scores) * known / max(known.sum(), 1.0)

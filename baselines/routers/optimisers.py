@@ -64,9 +64,9 @@ def descend(
     chosen, least, waited = params, np.inf, 0
     with one_thread():
         for step, rows in enumerate(_batches(learn, pace, rng), start=1):
-            slopes_here = gradient(params, rows)
+            gradients = gradient(params, rows)
             params = dict(params)
-            for name, slope in slopes_here.items():  # Adam's step
+            for name, slope in gradients.items():  # Adam's step
                 first[name] = _BETA1 * first[name] + (1 - _BETA1) * slope
                 second[name] = _BETA2 * second[name] + (1 - _BETA2) * slope**2
                 mean = first[name] / (1 - _BETA1**step)

@@ -68,9 +68,7 @@ def train_router(
 ) -> Artifact:
     """Return what a router learns from a train matrix; the same bytes for the same matrix and seed.
 
-    UserError when a question's text or every score is unknown, when there is too little to learn
-    from, when an extra is absent, and for a matrix that must not be published: an artefact holds
-    words of its questions.
+    UserError for too little to learn from and for a matrix that must not be published.
     """
     used = with_embedder or TfIdf()
     if not matrix.publishable:
@@ -97,11 +95,7 @@ def train_router(
 
 
 def load_router(learned: Artifact, wanted: str = "") -> TrainedRouter:
-    """Return a trained router from its artefact.
-
-    UserError when it is no router's, needs an embedder that is absent or is not the `wanted` one,
-    or lacks what its router needs.
-    """
+    """Return a trained router; UserError when it is damaged or its embedder is not `wanted`."""
     about = learned.about
     if wanted and wanted != about.embedder:
         raise UserError(
@@ -228,11 +222,9 @@ ROUTER_CARDS = (
 
 
 def router_system(learned: Artifact, willingness: float | None = None) -> System:
-    """Return the system that asks the worker its router chooses.
+    """Return the system that asks the worker its router chooses, by score - usd / `willingness`.
 
-    `willingness` is in dollars per right answer (router.py); None looks at scores alone. UserError,
-    before any question, when the artefact is damaged, its embedder is absent, or a willingness is
-    given and some worker has no known price.
+    UserError, before any question, for what cannot be loaded and for an unknown price that counts.
     """
     trained = load_router(learned)
     choose_workers(trained.estimate(["?"]), willingness)
