@@ -1,9 +1,17 @@
-"""Judge a program on tests in a box: hidden ones for the grade, shown ones for a try."""
+"""Judge a program on tests in a box: hidden ones for the grade, shown ones for a try.
+
+By one of two sets of rules. `real`, the default: every test is a fresh process with real
+descriptors, limited in CPU time, so that the load of the machine does not decide. `official`: as
+LiveCodeBench's published evaluator runs it (sandbox/inside/runners.py), which fails some correct
+programs; it exists to be shown next to the first. Both compare by the rules of
+lcb_runner/evaluation/testing_util.py @28fef95: no tolerance for floats, no special judge. And both
+compare here: a box is never told what is expected, so a program can neither find nor forge it.
+"""
 
 import ast
 import json
 import signal
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -12,6 +20,7 @@ from typing import Any, Literal, cast
 from harness.records import Grade, Question
 from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome
 from sandbox.box import decode, read_json, untagged
+from suites.base import required_box
 
 Verdict = Literal[
     "pass",
@@ -50,11 +59,11 @@ def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: flo
     """
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
-        verdict, note = (
-            _compare_returned(outcome, expected)
-            if method
-            else _compare_stdout(outcome.stdout, expected)
-        )
+        if method:
+            verdict, note = _compare_returned(outcome, expected)
+        else:
+            got = outcome.stdout.decode("utf-8", errors="replace")
+            verdict, note = _verdict_on(same_output(got, expected))
     if verdict == "pass" and outcome.cpu_s > cpu_s:
         verdict = "time limit"
     return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note)
@@ -83,12 +92,12 @@ def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
         return "pass", ""
     if last.startswith("MemoryError"):
         return "memory limit", last
-    return "runtime error", last or _exit(outcome.exit_code)
+    killed = {-one: f"killed by {one.name}" for one in signal.Signals}
+    return "runtime error", last or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
 
 
-def _compare_stdout(stdout: bytes, expected: str) -> tuple[Verdict, str]:
-    got = stdout.decode("utf-8", errors="replace")
-    return ("pass" if same_output(got, expected) else "wrong answer"), ""
+def _verdict_on(same: bool) -> tuple[Verdict, str]:
+    return ("pass" if same else "wrong answer"), ""
 
 
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str]:
@@ -99,37 +108,27 @@ def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, 
         got = decode(outcome.result)
     except ValueError:
         return "wrong answer", NOT_PLAIN
-    return _compare_values(got, expected)
+    return _verdict_on(same_value(got, expected))
 
 
 def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
     """Read what the published evaluator's way came to."""
     if not result:
         return "runtime error", "the program ended the evaluator's process"
-    report = _read_report(result)
+    report = dict[str, Any]()
+    with suppress(ValueError):
+        found = read_json(result)
+        report = cast("dict[str, Any]", found) if isinstance(found, dict) else report
     if "error" in report:
         slow = report.get("code") == SLOW
         return ("time limit" if slow else "runtime error"), _clipped(str(report["error"]))
     if isinstance(report.get("output"), str):
-        return ("pass" if same_output(report["output"], expected) else "wrong answer"), ""
+        return _verdict_on(same_output(report["output"], expected))
     try:
         got = untagged(report["returned"])
     except (KeyError, ValueError):
         return "wrong answer", NOT_PLAIN
-    return _compare_values(got, expected)
-
-
-def _compare_values(got: object, expected: str) -> tuple[Verdict, str]:
-    return ("pass" if same_value(got, expected) else "wrong answer"), ""
-
-
-def _read_report(result: bytes) -> dict[str, Any]:
-    """Return a report; empty when it is no JSON object."""
-    with suppress(ValueError):
-        report = read_json(result)
-        if isinstance(report, dict):
-            return cast("dict[str, Any]", report)
-    return {}
+    return _verdict_on(same_value(got, expected))
 
 
 def _last_line(stderr: bytes) -> str:
@@ -139,13 +138,6 @@ def _last_line(stderr: bytes) -> str:
 
 def _clipped(text: str) -> str:
     return text if len(text) <= NOTE_CHARS else text[: NOTE_CHARS - 3] + "..."
-
-
-def _exit(code: int) -> str:
-    """Name an exit code as a shell would tell of it."""
-    with suppress(ValueError):
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"exit code {code}"
 
 
 Rules = Literal["real", "official"]
@@ -222,14 +214,18 @@ class ProgramResult:
         return 1 - NEAR <= self.margin <= 1 + NEAR
 
     @property
-    def summary(self) -> str:
-        """Return, for people, how far the program came: `test 3 of 5: time limit`."""
-        total = len(self.results)
-        for number, result in enumerate(self.results, start=1):
-            if result.verdict not in ("pass", "not run"):
-                note = f" ({result.note})" if result.note else ""
-                return f"test {number} of {total}: {result.verdict}{note}"
-        return f"all {total} tests passed"
+    def first_failure(self) -> int | None:
+        """The place of the first test that failed, from 0."""
+        failed = (at for at, one in enumerate(self.verdicts) if one not in ("pass", "not run"))
+        return next(failed, None)
+
+    def summary(self, shown: Callable[[str], str] = str) -> str:
+        """Say how far it came: `test 3 of 5: time limit (NOTE)`, of a note what `shown` returns."""
+        at, total = self.first_failure, len(self.results)
+        if at is None:
+            return f"all {total} tests passed"
+        note = shown(self.results[at].note)
+        return f"test {at + 1} of {total}: {self.verdicts[at]}{f' ({note})' if note else ''}"
 
 
 def read_tests(target: str) -> ProgramTests:
@@ -257,7 +253,9 @@ def judge_program(
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
-    exam = _ProgramRun(program, tests, box, _roomy(limits, tests))
+    longest = max(len(case.output.encode()) for case in tests.cases)
+    room = max(limits.output_bytes, 2 * longest + ROOM_BYTES)
+    exam = _ProgramRun(program, tests, box, replace(limits, output_bytes=room))
     return exam.officially(image) if rules == "official" else exam.really(image, stop_early)
 
 
@@ -323,15 +321,12 @@ class _ProgramRun:
         outcomes = self.box.run(program, self._inputs(order), limits, alone=alone)
         with closing(outcomes):
             for index, outcome in zip(order, outcomes, strict=False):
-                found[index] = self._result(index, outcome)
+                expected, method = self.tests.cases[index].output, self.tests.method is not None
+                found[index] = real_result(outcome, expected, method, self.limits.cpu_s)
                 done = found[index].verdict != "pass" if alone else self._failed(found[index])
                 if stop_early and done:
                     break
         return found
-
-    def _result(self, index: int, outcome: ProgramOutcome) -> CaseResult:
-        method = self.tests.method is not None
-        return real_result(outcome, self.tests.cases[index].output, method, self.limits.cpu_s)
 
     def _failed(self, result: CaseResult) -> bool:
         return result.verdict != "pass" and not self._near(result)
@@ -350,22 +345,13 @@ class _ProgramRun:
         """Yield the bytes of one input after another; none is kept."""
         for index in order:
             text = self.tests.cases[index].input
-            yield (_arguments(text) if self.tests.method else text).encode()
+            if self.tests.method:  # one JSON value per line, as one JSON list
+                text = f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
+            yield text.encode()
 
     def _in_order(self, found: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
         skipped = CaseResult("not run")
         return tuple(found.get(index, skipped) for index in range(len(self.tests.cases)))
-
-
-def _arguments(text: str) -> str:
-    """Return the arguments of a functional test, one JSON value per line, as one JSON list."""
-    return f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
-
-
-def _roomy(limits: Limits, tests: ProgramTests) -> Limits:
-    """Return limits under which a right program can print what is expected of it."""
-    longest = max(len(case.output.encode()) for case in tests.cases)
-    return replace(limits, output_bytes=max(limits.output_bytes, 2 * longest + ROOM_BYTES))
 
 
 def same_output(got: str, expected: str) -> bool:
@@ -418,21 +404,17 @@ def _same_numbers(left: str, right: str) -> bool:
         return False
 
 
-PUBLIC_TESTS = "public_tests"
-STARTER = "starter_code"
-"""Keys of a question's visible metadata."""
-
 SHOWN_CHARS = 600
 """A failed test's input and output are told up to here each."""
 
 
 def shown_tests(question: Question) -> ProgramTests | None:
     """Return the tests that a question shows; None when it shows none."""
-    shown: Sequence[Mapping[str, Any]] = question.metadata.get(PUBLIC_TESTS) or ()
+    shown: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
     cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in shown)
     if not cases:
         return None
-    return ProgramTests(cases, starter_method(str(question.metadata.get(STARTER) or "")))
+    return ProgramTests(cases, starter_method(str(question.metadata.get("starter_code") or "")))
 
 
 def starter_method(starter: str) -> str | None:
@@ -456,11 +438,10 @@ def starter_method(starter: str) -> str | None:
 def grade_on_shown_tests(question: Question, program: str | None, box: Box | None) -> Grade:
     """Return how a program does on the tests that its question shows: the share that passes.
 
-    0 without a program, and where no test is shown. SandboxError when the box fails.
+    They come from the question's visible metadata, never from its target, so nobody learns here
+    what the question does not say. 0 without a program, and where no test is shown.
     """
-    if box is None:
-        raise ValueError(f"{question.id} is tried by running programs: name a sandbox with --box.")
-    tests = shown_tests(question)
+    box, tests = required_box(box, question.id), shown_tests(question)
     if tests is None:
         return Grade(0.0, program, "the question shows no tests")
     if program is None:
@@ -475,18 +456,13 @@ def grade_on_shown_tests(question: Question, program: str | None, box: Box | Non
     )
 
 
-def _first_failure(judgement: ProgramResult, tests: ProgramTests) -> str:
+def _first_failure(result: ProgramResult, tests: ProgramTests) -> str:
     """Say which of the shown tests fails first, and what it wants."""
-    for number, (result, case) in enumerate(
-        zip(judgement.results, tests.cases, strict=True), start=1
-    ):
-        if result.verdict != "pass":
-            why = f"{result.verdict}{f' ({result.note})' if result.note else ''}"
-            return (
-                f"test {number} of {len(tests.cases)}: {why}\n"
-                f"input:\n{_shortened(case.input)}\nexpected output:\n{_shortened(case.output)}"
-            )
-    return judgement.summary
+    if result.first_failure is None:
+        return result.summary()
+    case = tests.cases[result.first_failure]
+    wanted = f"input:\n{_shortened(case.input)}\nexpected output:\n{_shortened(case.output)}"
+    return f"{result.summary()}\n{wanted}"
 
 
 def _shortened(text: str) -> str:

@@ -82,7 +82,7 @@ def read_eval_accesses(log_dir: Path) -> list[EvalAccess]:
     diary = log_dir / ACCESS_LOG
     if not diary.is_file():
         return []
-    openings: list[EvalAccess] = []
+    openings = list[EvalAccess]()
     for number, line in enumerate(diary.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             openings.append(EvalAccess(**json.loads(line)))

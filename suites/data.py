@@ -1,4 +1,9 @@
-"""Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub."""
+"""Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub.
+
+A local file is checked by sha256 and row count, the hub by revision and row count: `datasets` takes
+the newest cached revision when it is offline, whichever was asked for, so its cache is read here by
+revision, and what a load returns is held to it.
+"""
 
 import errno
 import gzip
@@ -158,9 +163,13 @@ def by_hand(source: DataSource, data: str | Path | None = None) -> str:
 def data_revision(name: str, data: str | Path | None = None) -> str:
     """Return what pins the rows that `fetch_rows` returns: the local file's digest or the hub's."""
     source = sources()[name]
-    if (data_folder(data) / source.file).is_file() or source.hub is None:
-        return f"{source.file}@sha256:{(source.sha256 or _local_digest(name, data))[:12]}"
-    return f"{source.hub}@{source.revision}"
+    if source.hub is not None and not (data_folder(data) / source.file).is_file():
+        return f"{source.hub}@{source.revision}"
+    digest = source.sha256
+    if not digest:
+        path = local_path(name, data)
+        digest = _file_digest(path, path.stat().st_mtime_ns, path.stat().st_size)
+    return f"{source.file}@sha256:{digest[:12]}"
 
 
 def local_path(name: str, data: str | Path | None = None) -> Path:
@@ -214,15 +223,9 @@ def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Que
     return questions
 
 
-def _local_digest(name: str, data: str | Path | None) -> str:
-    """Return the sha256 of a local file that nobody pinned; hashed again only once it changes."""
-    path = local_path(name, data)
-    stat = path.stat()
-    return _file_digest(path, stat.st_mtime_ns, stat.st_size)
-
-
 @cache
 def _file_digest(path: Path, mtime_ns: int, size: int) -> str:
+    """Return the sha256 of a file that nobody pinned; hashed again only once it changes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -252,7 +255,7 @@ class HubNotAsked(Exception):
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """Make everything below raise NotAsked where it would ask the hub; its cache is read."""
+    """Make everything below raise HubNotAsked where it would ask the hub; its cache is read."""
     token = ALONE.set(True)
     try:
         yield
@@ -290,7 +293,15 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     """
     if not revision:
         return None
-    found = list(_cached_files(hub, config, revision, split))
+    owner, _, name = hub.rpartition("/")
+    snake = cast(Callable[[str], str], _datasets().naming.camelcase_to_snakecase)(name)
+    folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
+    folder /= f"{owner}___{snake}" if owner else snake
+    found = list[tuple[Path, ...]]()
+    for cached in sorted(folder.glob(f"{config or '*'}/*/{revision}")):
+        parts = [_of_split(cached, one) for one in split.split("+")]
+        if all(parts):
+            found.append(tuple(file for files in parts for file in files))
     return _arrow_rows(found[0]) if len(found) == 1 else None
 
 
@@ -311,7 +322,7 @@ def hub_file(hub: str, file: str, revision: str | None) -> Path:
 
 @cache
 def _refuse_unreachable() -> None:
-    """Raise Unreachable where nothing answers at the hub's address, asked twice.
+    """Raise HubUnreachable where nothing answers at the hub's address, asked twice.
 
     The client itself would try for 23 seconds and print each try, without an option for fewer; so
     it is not begun with. What breaks once the hub was there it tries again as it does.
@@ -348,22 +359,16 @@ def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
     names = {type(one).__name__ for one in chain}
     said = " ".join(str(one) for one in chain)
     if any(isinstance(one, OSError) and one.errno == errno.ENOSPC for one in chain):
-        return UserError(
-            f"{hub} cannot be loaded: the disk is full. Free some space, or name "
-            f"another folder for the hub's cache in HF_HOME, or {otherwise}."
-        )
+        full = f"{hub} cannot be loaded: the disk is full. Free some space, or name another folder"
+        return UserError(f"{full} for the hub's cache in HF_HOME, or {otherwise}.")
     if "GatedRepoError" in names or "is a gated dataset" in said:
-        return UserError(
-            f"{hub} is gated: accept the terms on the hub's page of {hub} and set "
-            f"HF_TOKEN, or {otherwise}."
-        )
+        terms = f"accept the terms on the hub's page of {hub} and set HF_TOKEN"
+        return UserError(f"{hub} is gated: {terms}, or {otherwise}.")
     if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", said):
         return UserError(f"The hub's {hub} no longer has the pinned revision: {otherwise}.")
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
-        return UserError(
-            f"The hub has no {hub}, or shows it to other accounts only: set HF_TOKEN "
-            f"to one that may see it, or {otherwise}."
-        )
+        others = f"The hub has no {hub}, or shows it to other accounts only"
+        return UserError(f"{others}: set HF_TOKEN to one that may see it, or {otherwise}.")
     first = (str(error).strip().splitlines() or [type(error).__name__])[0]
     reason = first if len(first) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
@@ -378,20 +383,6 @@ def _causes(error: BaseException) -> Generator[BaseException]:
             seen.add(id(one))
             yield one
             left += [one.__cause__, one.__context__]
-
-
-def _cached_files(
-    hub: str, config: str | None, revision: str, split: str
-) -> Generator[tuple[Path, ...]]:
-    """Yield, for each cached configuration that has all of the splits, the files of its rows."""
-    folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
-    owner, _, name = hub.rpartition("/")
-    snake = cast(Callable[[str], str], _datasets().naming.camelcase_to_snakecase)(name)
-    parent = folder / (f"{owner}___{snake}" if owner else snake)
-    for found in sorted(parent.glob(f"{config or '*'}/*/{revision}")):
-        parts = [_of_split(found, one) for one in split.split("+")]
-        if all(parts):
-            yield tuple(file for files in parts for file in files)
 
 
 def _of_split(folder: Path, split: str) -> list[Path]:

@@ -1,4 +1,8 @@
-"""`podium data`: verify what lies here against sources.toml, fetch what is absent."""
+"""`podium data`: verify what lies here against sources.toml, fetch what is absent.
+
+Each source is looked at first, then each suite is loaded as a run would load it, so that its own
+rules for rows hold too. What is here is left as it is, right or wrong; nothing is unpacked.
+"""
 
 import errno
 import fcntl
@@ -40,7 +44,6 @@ from suites.livecodebench import LiveCodeBench
 from suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
-
 
 NOBODY = "which nobody has pinned"
 
@@ -92,18 +95,17 @@ def verify_data(
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
     """Return what names stand for, in order; every listed suite and lone source without a name."""
-    if names:
-        return [_data_item(name) for name in dict.fromkeys(names)]
     lone = [name for name in sources() if suite_of_source(name) is None]
-    return [_data_item(name) for name in (*SUITES, *lone)]
-
-
-def _data_item(name: str) -> DataItem:
-    if name in SUITES:
-        return DataItem(name, sources_of(SUITES[name]), SUITES[name])
-    if name in sources():
-        return DataItem(name, (name,))
-    raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(SUITES))}.")
+    items = list[DataItem]()
+    for name in dict.fromkeys(names or (*SUITES, *lone)):
+        if name in SUITES:
+            items.append(DataItem(name, sources_of(SUITES[name]), SUITES[name]))
+        elif name in sources():
+            items.append(DataItem(name, (name,)))
+        else:
+            known = ", ".join(sorted(SUITES))
+            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
+    return items
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
@@ -115,16 +117,12 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     found = [one for one, instead in seen if not (instead and one.state == "absent")]
     yield from {one.said: one for one in found}.values()  # two tables may read one file
     if item.suite is None and found[0].state == "ok":
-        yield from _check_lone_source(item.name, data)
+        try:
+            yield DataFinding("ok", f"{len(local_rows(item.name, data)):,} rows")
+        except UserError as error:
+            yield DataFinding("wrong", str(error).removesuffix("."))
     elif item.suite is not None and all(one.state != "wrong" for one in found):
         yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
-
-
-def _check_lone_source(name: str, data: str | Path | None) -> Iterable[DataFinding]:
-    try:
-        yield DataFinding("ok", f"{len(local_rows(name, data)):,} rows")
-    except UserError as error:
-        yield DataFinding("wrong", str(error).removesuffix("."))
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
@@ -143,7 +141,12 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
         rows = cached_rows(source.hub, source.config, source.revision, source.split)
         if rows is not None:
             return _check_rows(name, source, rows)
-    return DataFinding("absent", f"{name}: {_how_to_get(name, source, path)}")
+    pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
+    pins += [f"{source.rows:,} rows"] if source.rows is not None else []
+    here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
+    if source.url or source.hub:
+        here = f"podium data fetch {suite_of_source(name) or name}, or {here}"
+    return DataFinding("absent", f"{name}: {here}")
 
 
 def _check_file(source: DataSource, path: Path) -> DataFinding:
@@ -151,9 +154,8 @@ def _check_file(source: DataSource, path: Path) -> DataFinding:
     try:
         size = path.stat().st_size
         if source.size is not None and size != source.size:
-            return DataFinding(
-                "wrong", f"{path} has {size:,} bytes, not the pinned {source.size:,}"
-            )
+            said = f"{path} has {size:,} bytes, not the pinned {source.size:,}"
+            return DataFinding("wrong", said)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -173,21 +175,6 @@ def _check_rows(name: str, source: DataSource, rows: Sequence[dict[str, Any]]) -
     except UserError as error:
         return DataFinding("wrong", f"in the hub's cache, {error}".removesuffix("."))
     return DataFinding("ok", f"{name}: in the hub's cache, {where} ({len(rows):,} rows)")
-
-
-def _how_to_get(name: str, source: DataSource, path: Path) -> str:
-    pins = ", ".join(
-        filter(
-            None,
-            (
-                f"sha256 {source.sha256[:12]}" if source.sha256 else "",
-                f"{source.rows:,} rows" if source.rows is not None else "",
-            ),
-        )
-    )
-    by_hand = f"put {path.name} ({pins or 'not pinned'}) at {path}"
-    got = source.url or source.hub
-    return f"podium data fetch {suite_of_source(name) or name}, or {by_hand}" if got else by_hand
 
 
 def _check_questions(
@@ -282,24 +269,33 @@ MOST = 8 << 30
 
 
 def download(url: str, path: Path, sha256: str, size: int | None = None) -> None:
-    """Put the file at `url` at `path`, which must not exist yet.
+    """Put the file at `url` at `path`, which must not exist yet, whole or not at all.
 
     `size` in bytes, where it is pinned. UserError, with nothing left behind, when it cannot be had,
     is another file, or cannot be written. A break leaves nothing behind either.
     """
     if path.exists():
         raise UserError(f"{path} is there already; it is not overwritten.")
-    otherwise = f"put the file at {path}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _part_of(path) as part:
-            found, got = _write_part(url, part, size or MOST, path.name, otherwise)
+            found, got = _write_part(url, part, size or MOST, path)
+            if size is not None and got < size:
+                cut = f"{url} was cut off after {got:,} of {size:,} bytes"
+                raise UserError(f"{cut}: try again, or put the file at {path}.")
             if found != sha256:
-                raise UserError(_wrong_file(url, (got, size), (found, sha256), otherwise))
+                other = f"its sha256 is {found[:12]}, not {sha256[:12]}; nothing was kept"
+                raise UserError(f"{url} is not the pinned file: {other}: put the file at {path}.")
             part.flush()
             Path(part.name).rename(path)
     except OSError as error:
-        raise UserError(_unwritable(path, error)) from error
+        if error.errno == errno.ENOSPC:
+            full = f"The disk of {path.parent} is full; nothing was kept."
+            raise UserError(f"{full} Free some space and try again.") from error
+        raise UserError(
+            f"{path.parent} cannot be written ({error.strerror}): name a folder that can with "
+            "--data, and the same in PODIUM_DATA for runs."
+        ) from error
 
 
 @contextmanager
@@ -331,73 +327,41 @@ def _is_file_of(file: IO[bytes], part: Path) -> bool:
     return part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
 
 
-def _write_part(
-    url: str, part: IO[bytes], most: int, title: str, otherwise: str
-) -> tuple[str, int]:
+def _write_part(url: str, part: IO[bytes], most: int, path: Path) -> tuple[str, int]:
     """Return sha256 and number of bytes of what came; UserError when nothing could be had."""
     digest, got = hashlib.sha256(), 0
-    with _open_url(url, otherwise) as answer, _progress_bar(title, answer) as bar:
-        while chunk := _read_chunk(answer, url, otherwise):
-            got += len(chunk)
-            if got > most:
+    with _reaching(url, path):
+        answer: Any = urlopen(Request(url, headers={"User-Agent": "podium"}), timeout=TIMEOUT_S)
+    with answer, _progress_bar(path.name, answer) as bar:
+        while got <= most:
+            with _reaching(url, path):
+                chunk: bytes = answer.read(CHUNK)
+            if not chunk:
                 break
+            got += len(chunk)
             digest.update(chunk)
             part.write(chunk)
             bar.advance(bar.task_ids[0], len(chunk))
     return digest.hexdigest(), got
 
 
-def _open_url(url: str, otherwise: str) -> Any:
+@contextmanager
+def _reaching(url: str, path: Path) -> Generator[None]:
+    """Raise UserError for what goes wrong on the other side."""
     try:
-        return urlopen(Request(url, headers={"User-Agent": "podium"}), timeout=TIMEOUT_S)
+        yield
     except HTTPError as error:
         error.close()
-        raise UserError(f"{url} {_http_refusal(error.code)}: {otherwise}.") from error
+        said = f"cannot be had now (HTTP {error.code}); try again later"
+        if error.code in (401, 403):
+            said = f"asks for an account that may see it (HTTP {error.code})"
+        elif error.code in (404, 410):
+            said = f"is no longer there (HTTP {error.code})"
+        raise UserError(f"{url} {said}: put the file at {path}.") from error
     except (OSError, HTTPException) as error:
-        raise UserError(_unreachable(url, error, otherwise)) from error
-
-
-def _read_chunk(answer: Any, url: str, otherwise: str) -> bytes:
-    try:
-        return answer.read(CHUNK)
-    except (OSError, HTTPException) as error:
-        raise UserError(_unreachable(url, error, otherwise)) from error
-
-
-def _unreachable(url: str, error: Exception, otherwise: str) -> str:
-    reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-    return f"{url} cannot be reached ({reason[:160]}): go online and try again, or {otherwise}."
-
-
-def _http_refusal(status: int) -> str:
-    if status in (401, 403):
-        return f"asks for an account that may see it (HTTP {status})"
-    if status in (404, 410):
-        return f"is no longer there (HTTP {status})"
-    return f"cannot be had now (HTTP {status}); try again later"
-
-
-def _wrong_file(
-    url: str, sizes: tuple[int, int | None], digests: tuple[str, str], otherwise: str
-) -> str:
-    got, size = sizes
-    if size is not None and got < size:
-        return f"{url} was cut off after {got:,} of {size:,} bytes: try again, or {otherwise}."
-    return (
-        f"{url} is not the pinned file: its sha256 is {digests[0][:12]}, not {digests[1][:12]}; "
-        f"nothing was kept: {otherwise}."
-    )
-
-
-def _unwritable(path: Path, error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return (
-            f"The disk of {path.parent} is full; nothing was kept. Free some space and try again."
-        )
-    return (
-        f"{path.parent} cannot be written ({error.strerror}): name a folder that can with --data, "
-        "and the same in PODIUM_DATA for runs."
-    )
+        reason = str(getattr(error, "reason", "") or error) or type(error).__name__
+        said = f"cannot be reached ({reason[:160]}): go online and try again"
+        raise UserError(f"{url} {said}, or put the file at {path}.") from error
 
 
 @contextmanager
@@ -406,9 +370,8 @@ def _progress_bar(title: str, answer: Any) -> Generator[Progress]:
     console = Console(file=sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     length = str(answer.headers.get("Content-Length") or "")
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
+    quiet = not console.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=quiet) as bar:
         bar.add_task(escape_controls(title), total=int(length) if length.isdigit() else None)
         yield bar
 
@@ -442,16 +405,10 @@ def describe_sources(suite: Suite[Any]) -> list[str]:
 
 def describe_source(source: DataSource) -> str:
     """Return where a source is from and what it is held to."""
-    file = f"file {source.file}"
-    if source.sha256:
-        file += f" (sha256 {source.sha256[:12]})"
-    rows = f"{source.rows:,} rows" if source.rows is not None else "rows not counted"
-    return "; ".join((*_origins(source), file, rows))
-
-
-def _origins(source: DataSource) -> list[str]:
     found = [source.url] if source.url else []
     if source.hub:
         part = source.hub_file or " ".join(filter(None, (source.config, source.split)))
         found.append(f"hub {source.hub} at {(source.revision or '')[:12]}, {part}")
-    return found
+    pinned = f" (sha256 {source.sha256[:12]})" if source.sha256 else ""
+    rows = f"{source.rows:,} rows" if source.rows is not None else "rows not counted"
+    return "; ".join((*found, f"file {source.file}{pinned}", rows))

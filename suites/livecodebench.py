@@ -1,4 +1,13 @@
-"""LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests."""
+"""LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests.
+
+Questions, prompt, extraction and tests are the official ones (LiveCodeBench/LiveCodeBench @28fef95:
+lcb_runner/prompts/code_generation.py, the generic chat template, and utils/extraction_utils.py),
+and so is the comparison of outputs. The grade is the `real` verdict: the program runs as a true
+process. The `official` verdict, which runs it as the published evaluator does, stands beside it.
+
+A window alone says too little, because a later release adds problems with earlier dates. So release
+and window are both in the suite's name: `livecodebench-v5@2024-08-01..2025-02-01`.
+"""
 
 import re
 import tomllib
@@ -8,7 +17,6 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from inspect_ai import Epochs, Task, task
 from inspect_ai.scorer import grouped, mean, stderr
@@ -17,7 +25,7 @@ from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.suite import Card, Split
 from sandbox import IMAGE, Box
-from suites.base import card, user_errors
+from suites.base import card, refuse_unknown_split, required_box, unsealed, user_errors
 from suites.code_grading import ProgramResult, ProgramTests, grade_on_shown_tests, judge_program
 from suites.data import DataSource, sources
 from suites.inspect_box import boxed_task
@@ -106,8 +114,7 @@ def user_prompt(content: str, starter: str) -> str:
 
 def errata(*names: str) -> str | None:
     """Return what the authors say is wrong with a problem, by id or title; None for nothing."""
-    flags = _errata()
-    return next((flags[name] for name in names if name in flags), None)
+    return next((flag for name in names if (flag := _errata().get(name))), None)
 
 
 @cache
@@ -121,15 +128,8 @@ COUNTS = (400, 111, 101, 101, 167, 175)
 
 LAST = len(COUNTS)
 
-DATES = (
-    "2023-05..2024-03",
-    "2023-05..2024-05",
-    "2023-05..2024-07",
-    "2023-05..2024-09",
-    "2023-05..2025-01",
-    "2023-05..2025-04",
-)
-"""Contest months of release_v1 ... release_v6, as the official README gives them."""
+UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
+"""Last contest month of release_v1 ... release_v6, as the official README gives them."""
 
 NEWEST_DATES = "2025-01..2025-04"
 """Contest months of the 175 problems that v6 added."""
@@ -172,11 +172,10 @@ class Release:
     @property
     def dates(self) -> str:
         """Months of its contests; of what v2 ... v5 added only the end is published."""
-        if self.first == 1:
-            return DATES[self.last - 1]
         if self.first == LAST:
             return NEWEST_DATES
-        return f"up to {DATES[self.last - 1].partition('..')[2]}"
+        until = UNTIL[self.last - 1]
+        return f"2023-05..{until}" if self.first == 1 else f"up to {until}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +203,8 @@ class Window:
         [True, False]
         """
         at = datetime.fromisoformat(contest_date)
-        after = not self.start or _day(self.start) <= at
-        return after and (not self.end or at <= _day(self.end))
+        after = not self.start or datetime.fromisoformat(self.start) <= at
+        return after and (not self.end or at <= datetime.fromisoformat(self.end))
 
 
 ALWAYS = Window()
@@ -242,9 +241,9 @@ def named_release(name: str) -> Release | None:
 def window_of(start: str | None, end: str | None) -> Window:
     """Return a checked window; UserError for what is no date, or for an end before its start."""
     for day in filter(None, (start, end)):
-        if _as_day(day) is None:
+        if not _is_day(day):
             raise UserError(f"{day!r} is no date: write a window as 2024-08-01..2025-02-01.")
-    if start and end and _day(end) < _day(start):
+    if start and end and end < start:
         raise UserError(f"The window {start}..{end} ends before it starts.")
     return Window(start or "", end or "")
 
@@ -257,17 +256,11 @@ def read_window(text: str) -> Window:
     return window_of(start, end)
 
 
-def _as_day(text: str) -> datetime | None:
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        return None
+def _is_day(text: str) -> bool:
     try:
-        return datetime.fromisoformat(text)
+        return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", text) and datetime.fromisoformat(text))
     except ValueError:
-        return None
-
-
-def _day(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+        return False
 
 
 PASS_AT = (5, 10)
@@ -330,8 +323,7 @@ class LiveCodeBench:
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return the questions in the order of the files; UserError names a missing file."""
-        if split not in self.splits:
-            raise UserError(f"Suite {self.name} has no {split!r} split; it has: {self.splits[0]}.")
+        refuse_unknown_split(self.name, split, self.splits)
         entries = [entry for index in self._indexes() for entry in index.entries]
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
         if not chosen:
@@ -348,23 +340,30 @@ class LiveCodeBench:
         Raises SandboxError when the box fails, and UserError when the data file that has the
         question's tests is absent or another one.
         """
-        if box is None:
-            raise ValueError(f"{self.name} runs programs: name a sandbox with --box.")
-        tests = self._tests(question)
-        facts = _facts(question, tests)
+        box, tests = required_box(box, self.name), self._tests(question)
+        known = ("platform", "difficulty", "contest_date", "errata")
+        facts = {key: question.metadata.get(key) for key in known}
+        facts["tests_total"] = len(tests.cases)
         program = extract_fenced(reply)
         if program is None:
             return Grade(0.0, None, "no program found", {**facts, "tests_passed": 0})
         started = perf_counter()
         real = judge_program(program, tests, box)
-        seconds = perf_counter() - started
-        official = judge_program(program, tests, box, rules="official") if self.official else None
-        return Grade(
-            value=float(real.passed),
-            extracted=program,
-            explanation=_explanation(real, official),
-            metadata={**facts, **_measured(real, seconds), **_official_facts(official)},
-        )
+        explanation = _progress(real)
+        facts |= {
+            "verdicts": list(real.verdicts),
+            "tests_passed": real.verdicts.count("pass"),
+            "cpu_s": round(real.cpu_s, 3),
+            "seconds": round(perf_counter() - started, 3),
+            "fragile": real.fragile,
+            "margin": real.margin,
+        }
+        if self.official:
+            official = judge_program(program, tests, box, rules="official")
+            facts |= {"official": official.passed, "official_summary": _progress(official)}
+            if official.passed != real.passed:
+                explanation += f"; the published evaluator's way: {_progress(official)}"
+        return Grade(float(real.passed), program, explanation, facts)
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Return the share of the statement's tests that pass; SandboxError when the box fails."""
@@ -375,59 +374,25 @@ class LiveCodeBench:
 
     def _tests(self, question: Question) -> ProgramTests:
         """Return the tests that a question's target stands for, read from where its row lies."""
-        if question.target is None:
-            raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
-        tests = find_tests(question.target, question.id)
+        target = unsealed(question)
+        tests = find_tests(target, question.id)
         if tests is None:
             self._indexes()
-            tests = find_tests(question.target, question.id)
+            tests = find_tests(target, question.id)
         if tests is None:
             raise UserError(
                 f"The data of {self.name} has other tests for {question.id} than the question that "
-                f"was asked ({question.target[:19]}): grade with the file it came from."
+                f"was asked ({target[:19]}): grade with the file it came from."
             )
         return tests
 
 
-def _facts(question: Question, tests: ProgramTests) -> dict[str, Any]:
-    known = {key: question.metadata.get(key) for key in ("platform", "difficulty", "contest_date")}
-    return {**known, "errata": question.metadata.get("errata"), "tests_total": len(tests.cases)}
-
-
-def _measured(real: ProgramResult, seconds: float) -> dict[str, Any]:
-    return {
-        "verdicts": list(real.verdicts),
-        "tests_passed": real.verdicts.count("pass"),
-        "cpu_s": round(real.cpu_s, 3),
-        "seconds": round(seconds, 3),
-        "fragile": real.fragile,
-        "margin": real.margin,
-    }
-
-
-def _official_facts(official: ProgramResult | None) -> dict[str, Any]:
-    if official is None:
-        return {}
-    return {"official": official.passed, "official_summary": _progress(official)}
-
-
-def _explanation(real: ProgramResult, official: ProgramResult | None) -> str:
-    if official is None or official.passed == real.passed:
-        return _progress(real)
-    return f"{_progress(real)}; the published evaluator's way: {_progress(official)}"
-
-
-def _progress(judgement: ProgramResult) -> str:
+def _progress(result: ProgramResult) -> str:
     """Say how far a program came, and of what an error said its type only.
 
     The message of an exception, or what a program prints last, may hold a hidden input.
     """
-    total = len(judgement.results)
-    for number, result in enumerate(judgement.results, start=1):
-        if result.verdict not in ("pass", "not run"):
-            kind = ERROR_TYPE.match(result.note)
-            return f"test {number} of {total}: {result.verdict}{f' ({kind[0]})' if kind else ''}"
-    return f"all {total} tests passed"
+    return result.summary(lambda note: kind[0] if (kind := ERROR_TYPE.match(note)) else "")
 
 
 LIVECODEBENCH = LiveCodeBench()

@@ -1,4 +1,14 @@
-"""LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling."""
+"""LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling.
+
+One pass over a file takes its sha256, checks every row's tests, and notes where each row lies; what
+it finds is kept in podium's cache folder, so later runs read neither the file nor its tests until a
+program is graded: then one row is read. A question carries only the digest of its tests (a log with
+tests would have gigabytes). `datasets` 4 and later refuse the hub's loading script, so the files
+themselves are fetched. Hidden tests come as base64 of zlib of a pickle that holds one string of
+JSON. Unpickling what was downloaded can run anything, so its opcodes are listed, and only those
+that spell a single string are read (LiveCodeBench/LiveCodeBench @28fef95,
+lcb_runner/benchmarks/code_generation.py, calls pickle.loads).
+"""
 
 import base64
 import gzip
@@ -23,16 +33,8 @@ from suites.code_grading import ProgramCase, ProgramTests
 from suites.data import DataSource, cache_folder, data_folder, hub_file, hub_refusal
 
 FIELDS = (
-    "question_id",
-    "question_title",
-    "question_content",
-    "platform",
-    "contest_date",
-    "starter_code",
-    "difficulty",
-    "public_test_cases",
-    "private_test_cases",
-    "metadata",
+    *("question_id", "question_title", "question_content", "platform", "contest_date"),
+    *("starter_code", "difficulty", "public_test_cases", "private_test_cases", "metadata"),
 )
 """What a raw row has and podium reads; all are strings."""
 
@@ -77,18 +79,9 @@ class RowIndex(BaseModel):
     entries: tuple[IndexedProblem, ...]
 
 
-class RowLocation(BaseModel):
-    """Where the row with some digest lies."""
-
-    model_config = ConfigDict(frozen=True)
-
-    path: Path
-    offset: int
-    length: int
-
-
-LOCATIONS: dict[str, RowLocation] = {}
-"""By digest, so an entry of one file can never serve another's tests."""
+LOCATIONS: dict[str, tuple[Path, int, int]] = {}
+"""File, offset and length of the row whose tests have a digest, for every file that this process
+has indexed; by digest, so an entry of one file can never serve another's tests."""
 
 _INDEXES: dict[tuple[str, int, int], RowIndex] = {}
 _ONE_PASS = Lock()
@@ -111,14 +104,14 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
 
     UserError when the file has changed since it was indexed.
     """
-    place = LOCATIONS.get(digest)
-    if place is None:
+    if digest not in LOCATIONS:
         return None
-    changed = f"{place.path} changed while it was in use: the tests of {question_id} are not there."
+    path, offset, length = LOCATIONS[digest]
+    changed = f"{path} changed while it was in use: the tests of {question_id} are not there."
     try:
-        with place.path.open("rb") as file:
-            file.seek(place.offset)
-            row = cast(dict[str, Any], json.loads(file.read(place.length)))
+        with path.open("rb") as file:
+            file.seek(offset)
+            row = cast(dict[str, Any], json.loads(file.read(length)))
         if digest_of_tests(row) != digest:
             raise UserError(changed)
         return program_tests(row)
@@ -158,9 +151,8 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
         tests = program_tests(row)
         public = tuple((case.input, case.output) for case in public_cases(row))
     except ValueError as error:
-        raise UserError(
-            f"{where}: question {row['question_id']} cannot be used: {error}."
-        ) from error
+        name = row["question_id"]
+        raise UserError(f"{where}: question {name} cannot be used: {error}.") from error
     return IndexedProblem.model_validate(
         {
             **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
@@ -175,10 +167,9 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
 
 
 def _raw_row(line: bytes, where: str) -> Mapping[str, Any]:
-    try:
-        row: object = parse_json(line)
-    except ValueError:
-        raise UserError(f"{where} is no JSON object.") from None
+    row: object = None
+    with suppress(ValueError):
+        row = parse_json(line)
     if not isinstance(row, dict):
         raise UserError(f"{where} is no JSON object.")
     found = cast(dict[str, Any], row)
@@ -191,12 +182,7 @@ def _raw_row(line: bytes, where: str) -> Mapping[str, Any]:
 def note_locations(index: RowIndex, path: Path) -> None:
     """Make the tests of an index findable; a dictionary takes each by itself, so needs no lock."""
     for entry in index.entries:
-        LOCATIONS[entry.digest] = RowLocation(
-            path=path.absolute(), offset=entry.offset, length=entry.length
-        )
-
-
-# --- remembering ------------------------------------------------------------------------------
+        LOCATIONS[entry.digest] = path.absolute(), entry.offset, entry.length
 
 
 def _index_path(name: str) -> Path:
@@ -232,18 +218,13 @@ def pinned_index(
     path = data_folder(data) / source.file
     if not path.is_file():
         path = _downloaded(source, path)
-    size = path.stat().st_size
+    other, size = f"{path} is not the pinned file", path.stat().st_size
     if source.size is not None and size != source.size:
-        raise UserError(
-            f"{path} is not the pinned file: it has {size:,} bytes, not {source.size:,}; "
-            "fetch it again."
-        )
+        raise UserError(f"{other}: it has {size:,} bytes, not {source.size:,}; fetch it again.")
     index = index_file(path)
     if index.sha256 != source.sha256:
-        raise UserError(
-            f"{path} is not the pinned file: its sha256 is {index.sha256[:12]}, "
-            f"not {source.sha256[:12]}; fetch it again."
-        )
+        found = f"its sha256 is {index.sha256[:12]}, not {source.sha256[:12]}"
+        raise UserError(f"{other}: {found}; fetch it again.")
     if len(index.entries) != source.rows:
         raise UserError(f"{path} has {len(index.entries)} rows, not the pinned {source.rows}.")
     return index
@@ -269,7 +250,11 @@ _SPOOLS: list[TemporaryDirectory[str]] = []
 
 
 def index_raw_rows(path: Path) -> RowIndex:
-    """Return the index of a file of raw rows; UserError when it has others or cannot be read."""
+    """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns.
+
+    Only plain JSONL can be read at an offset; the other forms are first written out as that, to a
+    folder that lasts as long as the process. UserError when it has others or cannot be read.
+    """
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     plain = path.with_suffix("") if path.suffix == ".gz" else path
@@ -320,12 +305,8 @@ LARGEST = 1 << 30
 TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
 """The fields of a row that decide what its tests are, in the order in which they are digested."""
 
-STRINGS = frozenset(
-    ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"),
-)
-AROUND = frozenset(
-    ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"),
-)
+STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
+AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
 """Opcodes of a pickled string: the string itself, and what pickle writes around it."""
 
 
@@ -385,8 +366,7 @@ def pickled_text(data: bytes) -> str:
     >>> pickled_text(pickle.dumps("[]"))
     '[]'
     """
-    texts: list[str] = []
-    other = ""
+    texts, other = list[str](), ""
     try:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name in STRINGS:
@@ -425,13 +405,12 @@ def _read_json(text: str, what: str) -> object:
 def _cases(found: object, what: str) -> tuple[ProgramCase, ...]:
     if not isinstance(found, list):
         raise ValueError(f"its {what} are no list")
-    return tuple(_case(one, what) for one in cast(list[object], found))
-
-
-def _case(one: object, what: str) -> ProgramCase:
-    if not isinstance(one, dict):
-        raise ValueError(f"one of its {what} is no JSON object")
-    test = cast(dict[str, Any], one)
-    if not isinstance(test.get("input"), str) or not isinstance(test.get("output"), str):
-        raise ValueError(f"one of its {what} lacks an input or an output")
-    return ProgramCase(test["input"], test["output"])
+    cases = list[ProgramCase]()
+    for one in cast(list[object], found):
+        if not isinstance(one, dict):
+            raise ValueError(f"one of its {what} is no JSON object")
+        test = cast(dict[str, Any], one)
+        if not isinstance(test.get("input"), str) or not isinstance(test.get("output"), str):
+            raise ValueError(f"one of its {what} lacks an input or an output")
+        cases.append(ProgramCase(test["input"], test["output"]))
+    return tuple(cases)

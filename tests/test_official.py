@@ -127,7 +127,7 @@ def test_a_wrong_method_fails_by_the_published_rules(
     program: str, summary: str, subprocess_box: Box
 ) -> None:
     found = judge_program(program, JOIN, subprocess_box, QUICK, rules="official")
-    assert found.summary.startswith(summary)
+    assert found.summary().startswith(summary)
     assert found.verdicts[1:] == ("not run",)
 
 
@@ -144,9 +144,9 @@ def test_by_the_published_rules_state_carries_over_from_test_to_test(subprocess_
 def test_the_alarm_ends_a_slow_test_and_a_program_may_swallow_it(subprocess_box: Box) -> None:
     sleeps = "import time\ntime.sleep(60)"
     found = judge_program(sleeps, SUM, subprocess_box, QUICK, rules="official")
-    assert found.summary == "test 1 of 3: time limit (TimeoutException())"
+    assert found.summary() == "test 1 of 3: time limit (TimeoutException())"
     assert 5.9 < found.results[0].wall_s < 9
     assert 0.98 < found.margin < 1.5
     swallows = f"import time\ntry:\n    time.sleep(60)\nexcept Exception:\n    {ADD}"
     found = judge_program(swallows, SUM, subprocess_box, QUICK, rules="official")
-    assert found.summary == "test 1 of 3: wrong answer", "the alarm prints a line of its own"
+    assert found.summary() == "test 1 of 3: wrong answer", "the alarm prints a line of its own"

@@ -14,7 +14,7 @@ from harness.extract import extract_program
 from harness.records import Grade, Question
 from harness.suite import Split
 from sandbox import IMAGE, Box
-from suites.base import user_errors
+from suites.base import required_box, unsealed, user_errors
 from suites.code_grading import grade_on_shown_tests, judge_program, read_tests
 from suites.inspect_box import boxed_task
 from suites.practice import Draft, PracticeSuite, any_of
@@ -406,18 +406,15 @@ def code_question(id: str, draft: Draft) -> Question:
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by running the reply's program on all tests in a box; raises what the box raises."""
-    if box is None:
-        raise ValueError("practice-code runs programs: name a sandbox with --box.")
-    if question.target is None:
-        raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+    box, target = required_box(box, "practice-code"), unsealed(question)
     program = extract_program(reply)
     if program is None:
         return Grade(value=0.0, extracted=None, explanation="no program found")
-    judgement = judge_program(program, read_tests(question.target), box)
+    judgement = judge_program(program, read_tests(target), box)
     return Grade(
         value=float(judgement.passed),
         extracted=program,
-        explanation=judgement.summary,
+        explanation=judgement.summary(),
         metadata={"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)},
     )
 
