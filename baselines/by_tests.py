@@ -94,7 +94,7 @@ ESCALATION = SystemCard(
 
 def is_tested(session: Session) -> bool:
     """Return whether public tests can tell the replies to this question apart."""
-    return session.question.kind == "program" and session.pool.trial is not None
+    return session.question.kind == "program" and session.pool.public_tests is not None
 
 
 async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
@@ -137,7 +137,7 @@ def best_of(grades: Sequence[Grade]) -> int:
 
 def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, where no public tests can be run."""
-    if pool.trial is None:
+    if pool.public_tests is None:
         needs = "an exam whose questions show tests, and a sandbox to run them in"
         raise UserError(f"{name} needs {needs}.")
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from baselines.common import registered
 from baselines.single import alone
-from harness.context import PLACE
+from harness.context import current
 from harness.errors import UserError
 from harness.execute import execute
 from harness.extract import normalised
@@ -264,7 +264,7 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
 @registered
 def oracle(plans: str) -> System:
     """Run the plans in the file `plans`: a labelled control that has seen the targets."""
-    return oracle_system(read_plans(PLACE.get().log_dir / plans))
+    return oracle_system(read_plans(current().log_dir / plans))
 
 
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:

@@ -43,7 +43,7 @@ from conductor.qwen2 import (
     read_weights,
 )
 from harness.errors import TaskRefusal, UserError
-from harness.request import CURRENT, SampleIndex, request_digest
+from harness.request import request_digest, sample_index
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """The template of a checkpoint that is embedded: the contents, and nothing between them."""
@@ -230,12 +230,9 @@ class EmbeddedAPI(ModelAPI):
     def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
         """Return the seed of one reply."""
         digest = request_digest(input)
-        current = CURRENT.get()
-        if current is None:
-            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
-            self._asked[digest] += 1
+        sample = sample_index(digest, self._asked)
         seed = self.seed if config.seed is None else config.seed
-        key = (seed, self.model_name, digest, current.epoch, current.occurrence)
+        key = (seed, self.model_name, digest, sample.epoch, sample.occurrence)
         return int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
 
     def max_connections(self) -> int:

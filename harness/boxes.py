@@ -1,4 +1,9 @@
-"""Which box runs the programs of a run, chosen and checked before any call."""
+"""Which box runs the programs of a run: chosen and checked before any call.
+
+The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found.
+A box that was not named is a container, or for our own rehearsal programs a child process; there
+is no silent way from an engine that does not answer to a weaker box.
+"""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,16 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from harness.errors import UserError
 from harness.parallel import cores
 from harness.suite import NeedsPackages, Suite
-
-# § Which box runs the programs of a run, and what that box is: chosen and checked before any
-# § call.
-# §
-# § The hub imports no sandbox: harness/cli/ says in a `Boxes` how a box is opened, asked and
-# § found.
-# § A box that was not named is a container, or for our own rehearsal programs a child
-# § process; there
-# § is no silent way from an engine that does not answer to a weaker box.
-
 
 SUBPROCESS = "subprocess"
 DOCKER = "docker"
@@ -35,7 +30,7 @@ DIGITS = 12
 
 
 class BoxRecord(BaseModel):
-    """What programs ran on, as a log keeps it; `sandbox.BoxFacts` has the same fields."""
+    """What programs ran on, as a log keeps it; `sandbox.SandboxFacts` has the same fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
@@ -62,7 +57,7 @@ class Boxes:
     open: Callable[[str, int | None], Any]
     """Name and programs at once (None: as many as there are cores) -> box."""
     describe: Callable[[Any, str], Any]
-    """Box and image -> an object with the fields of `BoxFacts`; says what is missing."""
+    """Box and image -> an object with the fields of `BoxRecord`; says what is missing."""
     engine: Callable[[], str]
     """Why no container engine can be used, in a sentence; empty when one answers."""
 

@@ -1,4 +1,12 @@
-"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed."""
+"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed.
+
+A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
+`CassetteMiss`, never a guess. Replies that were published without their prompt are marked
+`prompt_recorded: false` and filed under the canonical single-worker request alone. Recorded is
+one row per reply that a model gave in a finished sample; failed attempts and reads from a local
+cache are counted and left out. A recorded worker keeps the card, config, price and knowledge
+cutoff of the live one; where the logs do not say (a plain Inspect run), it has no price.
+"""
 
 import hashlib
 import re
@@ -26,24 +34,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.errors import CassetteMiss, UserError
 from harness.files import DOCUMENT, parse_json, read_limited
 from harness.ledger.logs import refuse_oversized
-from harness.pool_config import REHEARSING, PoolSpec, WorkerSpec
+from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
 from harness.prices import BOOKS, book_from_json, read_book
 from harness.prices.book import book_text, toml
 from harness.records import CONDUCTOR, GRADER, PODIUM, Question
-from harness.request import CURRENT, SampleIndex, request_digest
+from harness.request import SampleIndex, request_digest, sample_index
 from harness.suite import Suite, Varied, publishable, refuse_redacted
 from harness.usage import usage_of_reply
-
-# § A cassette: recorded replies of real models as a JSONL file, one reply a line after a
-# § header.
-# §
-# § A reply is keyed by worker, request and replicate (harness/request.py); what was not
-# § recorded is
-# § a `CassetteMiss`, never a guess. Replies that were published without their prompt are
-# § marked
-# § `prompt_recorded: false` and filed under the canonical single-worker request alone.
-# § Not here: replaying (harness/cassette.py) and recording (harness/cassette.py).
-
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand from published data: name -> function that returns the file's path.
@@ -174,11 +171,6 @@ def open_cassette(name: str) -> Cassette:
     return _read_cached(name, path, path.stat().st_mtime_ns)
 
 
-def read_cassette(path: Path) -> Cassette:
-    """Read a cassette file; UserError names the line that cannot be read."""
-    return open_cassette(str(path))
-
-
 def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedReply]) -> None:
     """Write a cassette whole or not at all; a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -215,8 +207,10 @@ def _read_cached(name: str, path: Path, modified: int) -> Cassette:
     return Cassette(name, header, rows, hashlib.sha256(content).hexdigest())
 
 
-# § What a recorded pool can answer, looked up before a run: a miss is an error, never a
-# § guess.
+def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
+    for worker in spec.slots:
+        if worker.provider == REPLAYING:
+            yield worker, open_cassette(str(worker.args.get("cassette", "")))
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
@@ -224,12 +218,12 @@ def cassette_digests(spec: PoolSpec) -> dict[str, str]:
 
     Not by its path: a folder that was moved holds the same recordings.
     """
-    return {Path(_name(worker)).name: _tape(worker).sha256 for worker in _replayed(spec)}
+    return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
 def prompts_recorded(spec: PoolSpec) -> bool:
     """Return whether every reply came with its request, so that any system may ask."""
-    return all(_tape(worker).prompts_recorded for worker in _replayed(spec))
+    return all(tape.prompts_recorded for _, tape in _tapes(spec))
 
 
 def refuse_unrecorded(
@@ -239,8 +233,7 @@ def refuse_unrecorded(
 
     A suite that puts a question differently in each epoch has one form of it for each.
     """
-    for worker in _replayed(spec):
-        tape = _tape(worker)
+    for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
         if epochs > tape.epochs:
@@ -248,13 +241,9 @@ def refuse_unrecorded(
                 f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
                 f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: name --epochs {tape.epochs}."
             )
-        known = {(row.worker, row.digest) for row in tape.rows.values()}
-        who = _answers(worker)
-        lost = [
-            one.id
-            for one in questions
-            if any((who, _canonical(form)) not in known for form in _forms(one, epochs, suite))
-        ]
+        who = worker.model.partition("/")[2]  # its name inside the cassette
+        known = {row.digest for row in tape.rows.values() if row.worker == who}
+        lost = [one.id for one in questions if not _digests(one, epochs, suite) <= known]
         if lost:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
@@ -263,43 +252,12 @@ def refuse_unrecorded(
             )
 
 
-def _forms(question: Question, epochs: int, suite: Suite[Any] | None) -> list[Question]:
-    """Return the question as every epoch asks it; one form where all epochs ask alike."""
-    if not isinstance(suite, Varied):
-        return [question]
-    return [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
-
-
-def _replayed(spec: PoolSpec) -> list[WorkerSpec]:
-    return [worker for worker in spec.slots if worker.provider == "recorded"]
-
-
-def _name(worker: WorkerSpec) -> str:
-    return str(worker.args.get("cassette", ""))
-
-
-def _tape(worker: WorkerSpec) -> Cassette:
-    return open_cassette(_name(worker))
-
-
-def _answers(worker: WorkerSpec) -> str:
-    """Return the worker's name inside the cassette."""
-    return worker.model.partition("/")[2]
-
-
-def _canonical(question: Question) -> str:
-    return request_digest([ChatMessageUser(content=question.text)])
-
-
-# § The Inspect provider `recorded/<worker>`: replays a cassette, and fails where it has no
-# § reply.
-# §
-# § Text, token counts and stop reason are those of the recording. Which replicate is wanted
-# § comes from
-# § the pool (harness/request.py); outside a pool requests count as epoch 1, repeated in
-# § order. What
-# § the recording does not say (its prompt, perhaps) is in the output's metadata, so logs show
-# § it.
+def _digests(question: Question, epochs: int, suite: Suite[Any] | None) -> set[str]:
+    """Return the canonical requests by which the epochs ask a question."""
+    forms = [question]
+    if isinstance(suite, Varied):
+        forms = [suite.at_epoch(question, epoch) for epoch in range(1, epochs + 1)]
+    return {request_digest([ChatMessageUser(content=form.text)]) for form in forms}
 
 
 class RecordedAPI(ModelAPI):
@@ -333,7 +291,7 @@ class RecordedAPI(ModelAPI):
     ) -> ModelOutput:
         """Return the recorded reply; `CassetteMiss` when nobody recorded one."""
         digest = request_digest(input)
-        row = self.cassette.lookup(self.model_name, digest, self._replicate(digest))
+        row = self.cassette.lookup(self.model_name, digest, sample_index(digest, self.asked))
         return _output(row, self.cassette)
 
     def connection_key(self) -> str:
@@ -343,14 +301,6 @@ class RecordedAPI(ModelAPI):
     def max_connections(self) -> int:
         """Replaying is a look-up, so the limit is generous."""
         return 100
-
-    def _replicate(self, digest: str) -> SampleIndex:
-        current = CURRENT.get()
-        if current is not None:
-            return current
-        occurrence = self.asked[digest]
-        self.asked[digest] += 1
-        return SampleIndex(epoch=1, occurrence=occurrence)
 
 
 def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
@@ -374,14 +324,6 @@ def _output(row: RecordedReply, cassette: Cassette) -> ModelOutput:
         }
     }
     return output
-
-
-# § Write the pool file that replays a cassette, with prices and settings from the recorded
-# § runs.
-# §
-# § A recorded worker keeps the identity of the live one: its card, generation config, price
-# § and
-# § knowledge cutoff. Where the logs do not say (a plain Inspect run), it has no price.
 
 
 NO_PRICES = "none"
@@ -447,15 +389,6 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
     return path.name, {path: book_text(book)}
 
 
-# § Turn Inspect logs into a cassette and a pool file that replays it (`podium record`).
-# §
-# § One row per reply that a model gave in a finished sample. Failed attempts, reads from a
-# § local cache
-# § (no draw of their own) and unfinished samples are counted and left out, so that a replayed
-# § reply is
-# § always one that was really drawn for this request and this repetition.
-
-
 @dataclass(slots=True)
 class RecordSummary:
     """What was recorded and what was left out."""
@@ -498,14 +431,18 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     sources: dict[SourceLabel, str] = {}
     for path in logs:
         log = _read_log(path)
-        _refuse_unpublishable(log, path)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
         for row, event in _rows(log, path, summary):
             sources.setdefault(_source_label(event, facts[-1]), path.name)
-            _refuse_mixed(sources)
+            if len(sources) > 1:
+                raise UserError(
+                    f"{sources['live']} holds replies of real models and {sources['rehearsal']} "
+                    "replies of rehearsal workers: record them into separate cassettes."
+                )
             _add(rows, row, summary)
     if not rows:
-        raise UserError(f"No reply of a model in {_named(logs)}: there is nothing to record.")
+        read = ", ".join(path.name for path in logs) or "no logs"
+        raise UserError(f"No reply of a model in {read}: there is nothing to record.")
     summary.rows = len(rows)
     summary.workers = dict(Counter(row.worker for row in rows.values()))
     models = {row.worker: row.model for row in rows.values()}
@@ -528,26 +465,24 @@ def _refuse(*outputs: Path) -> None:
             raise UserError(f"{path} exists already: choose another name or move it away.")
 
 
-def _refuse_unpublishable(log: EvalLog, path: Path) -> None:
-    """Raise UserError for a log whose replies are gone or may quote what must not be published."""
+def _read_log(path: Path) -> EvalLog:
+    """Return a log; UserError where its replies are gone or may quote what must stay private."""
+    if not path.is_file():
+        raise UserError(f"There is no log {path}.")
+    refuse_oversized(path)
+    try:
+        # "full": without it long messages are references into the log's attachments.
+        log = read_eval_log(str(path), resolve_attachments="full")
+    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
     refuse_redacted(log.eval.metadata, path.name)
     if not publishable(log.eval.metadata):
         raise UserError(
             f"{path.name} is of an exam whose questions must not be published, and a cassette is "
             "made to be passed on: keep the log, or share a copy by podium redact."
         )
-
-
-def _read_log(path: Path) -> EvalLog:
-    if not path.is_file():
-        raise UserError(f"There is no log {path}.")
-    refuse_oversized(path)
-    try:
-        # "full": without it long messages are references into the log's attachments.
-        return read_eval_log(str(path), resolve_attachments="full")
-    except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
+    return log
 
 
 def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
@@ -560,18 +495,9 @@ def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
     return "rehearsal" if rehearsed else "live"
 
 
-def _refuse_mixed(sources: Mapping[SourceLabel, str]) -> None:
-    if len(sources) > 1:
-        raise UserError(
-            f"{sources['live']} holds replies of real models and {sources['rehearsal']} replies of "
-            "rehearsal workers: record them into separate cassettes."
-        )
-
-
 def _rows(
     log: EvalLog, path: Path, summary: RecordSummary
 ) -> Iterator[tuple[RecordedReply, ModelEvent]]:
-    """Yield a row for every reply in the finished samples of one log, and its event."""
     for sample in log.samples or []:
         if sample.error is not None or sample.completed_at is None:
             summary.unfinished_samples += 1
@@ -605,6 +531,8 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
     if event.output.message.tool_calls:
         raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
     usage = usage_of_reply(event.output, event.call.response if event.call else None)
+    counts = {name: getattr(usage, name) for name in RecordedTokens.model_fields} if usage else {}
+    tokens = RecordedTokens(**counts) if usage else None
     worker, digest, epoch, occurrence = key
     return RecordedReply(
         worker=worker,
@@ -612,15 +540,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
         epoch=epoch,
         occurrence=occurrence,
         text=event.output.completion,
-        usage=None
-        if usage is None
-        else RecordedTokens(
-            input=usage.input,
-            output=usage.output,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            reasoning=usage.reasoning,
-        ),
+        usage=tokens,
         model=event.model,
         stop_reason=event.output.stop_reason,
         question=str(sample.id),
@@ -640,7 +560,3 @@ def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSumm
             "record them into separate cassettes."
         )
     summary.repeats += 1
-
-
-def _named(logs: Sequence[Path]) -> str:
-    return ", ".join(path.name for path in logs) or "no logs"

@@ -1,4 +1,17 @@
-"""Find the answer that a reply gives: an integer, a letter, an expression or text, a program."""
+"""Find the answer that a reply gives: an integer, a letter, an expression or text, a program.
+
+One reader for grading, for rewards and for voting. What counts as an answer:
+
+- A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
+  or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
+- The last statement counts: a final statement outranks working.
+- Statements that stand together (nothing between them decides) and differ are a hedge: no answer.
+- A statement that is taken back, with none after it, is no answer; nor is one that goes on ("70 or
+  71", "70 thousand").
+- Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
+  reply that is nothing but an answer. An arbitrary last number or letter is never an answer.
+- What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -34,32 +47,6 @@ from harness.statements import (
     taken_back,
     without_markup,
 )
-
-# § Find the answer that a reply gives: an integer, a letter, an expression or text, a
-# § program.
-# §
-# § One reader for grading, for rewards and for voting. What counts as an answer:
-# §
-# § - A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the
-# § answer is 70")
-# §   or a letter that is said to be correct. What is denied, supposed or quoted states
-# § nothing.
-# § - The last statement counts: a final statement outranks working.
-# § - Statements that stand together (nothing between them decides) and differ are a hedge: no
-# § answer.
-# § - A statement that is taken back, with none after it, is no answer; nor is one that goes
-# § on ("70 or
-# §   71", "70 thousand").
-# § - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line
-# § "**C**"), or a
-# §   reply that is nothing but an answer. An arbitrary last number or letter is never an
-# § answer.
-# § - What was said after thinking counts; inside thinking only boxes, tags and answer lines
-# § do.
-# §
-# § Where in a reply statements are is statements.py; whether an answer is right is for
-# § suites/.
-
 
 ValueT = TypeVar("ValueT")
 
@@ -171,7 +158,6 @@ def _answer(
     conclude: Callable[[str], ValueT | None],
     joined: Callable[[Sequence[ValueT]], ValueT | _Unclear] = _alike,
 ) -> ValueT | None:
-    """Return the value of the last statement that counts, or of the conclusion behind it."""
     thinking, said, cut_off = parted(reply)
     found = [one for one in find(said, ANSWER_WORDS) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
@@ -232,7 +218,6 @@ _ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z
 
 
 def _concluded_expression(tail: str) -> tuple[str, ...] | None:
-    """Read "Therefore the sum is $x$." at the end, or a reply that is nothing but a value."""
     lines = last_lines(tail)
     if lines and contradicted(lines[-1]):
         return None
@@ -249,7 +234,6 @@ def _concluded_expression(tail: str) -> tuple[str, ...] | None:
 
 
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
-    """Return what a sentence says behind its last verb, or the formula in which it ends."""
     if not _CONCLUDES.match(sentence) and not _CONCLUDES.match(sentence.partition(", ")[2]):
         return None
     maths = [*MATHS.finditer(sentence)]
@@ -376,7 +360,6 @@ def _concluded_integer(tail: str) -> int | None:
 
 
 def _stated_integer(value: str) -> int | None:
-    """Return the integer that a text is, or that it begins with and says no more about."""
     value = _HOPE.sub("", value)
     whole = _whole_integer(value)
     if whole is not None:

@@ -1,4 +1,11 @@
-"""Grade replies that were made anywhere: rows in, a file of verdicts out."""
+"""Grade replies that were made anywhere: rows in, a file of verdicts out.
+
+The grader is the one that scores a run, so a reply gets the same verdict here and there. The file
+is safe against being killed: while it grows, verdicts stand in the order in which they came, and a
+reply that is graded again has a later one; when all is done, they are put into the order of the
+replies. What it was made from stands in `FILE.meta.json`: verdicts of other replies are never
+mixed in.
+"""
 
 import fcntl
 import hashlib
@@ -7,7 +14,7 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import RawIOBase
 from pathlib import Path
@@ -18,21 +25,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.boxes import BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
 from harness.errors import UserError
 from harness.files import SETTINGS, parse_json, read_limited, read_rows
-from harness.parallel import map_concurrently, progress_line, tick
+from harness.parallel import ProgressLine, map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
-from harness.run.catalogue import Catalogue
+from harness.run.catalogue import Catalogue, find_named
 from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
-
-# § The file that `podium grade` writes: one verdict a line, safe against being killed at any
-# § moment.
-# §
-# § While it grows, verdicts stand in the order in which they came, and a reply that is graded
-# § again
-# § has a later one; when all is done, they are put into the order of the replies. What the
-# § file was
-# § made from stands beside it in `FILE.meta.json`: verdicts of other replies are never mixed
-# § in.
-
 
 META = ".meta.json"
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
@@ -60,7 +56,7 @@ class VerdictOrigin(BaseModel):
 
 
 class VerdictFile:
-    """An open file of verdicts; `opened_verdicts` makes it."""
+    """An open file of verdicts; `open_verdicts` makes it."""
 
     def __init__(self, path: Path, reader: BinaryIO, writer: BinaryIO) -> None:
         """Read what is there; `writer` appends and holds nothing back."""
@@ -137,7 +133,6 @@ class VerdictFile:
             self._ungraded.discard(line)
 
     def _read(self) -> None:
-        """Learn what is there, and drop a last line that a killed run left unfinished."""
         place = 0
         for number, text in enumerate(self._reader, start=1):
             if not text.endswith(b"\n"):
@@ -166,7 +161,11 @@ def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
         if os.fstat(writer.fileno()).st_size:
             _refuse_other(path, beside, made)
         else:
-            _describe(beside, made)
+            try:
+                beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            except OSError as error:
+                said = f"{beside} cannot be written ({error.strerror}): make room."
+                raise UserError(said) from error
         yield VerdictFile(path, reader, cast(BinaryIO, writer))
 
 
@@ -179,13 +178,6 @@ def _lock(path: Path, writer: RawIOBase) -> None:
         same = False
     if not same:
         raise UserError(f"Another podium grade is writing {path}; wait for its end.")
-
-
-def _describe(beside: Path, made: VerdictOrigin) -> None:
-    try:
-        beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{beside} cannot be written ({error.strerror}): make room.") from error
 
 
 def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
@@ -210,15 +202,6 @@ def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
 
 def _said(value: object) -> str:
     return value.short if isinstance(value, BoxRecord) else str(value)[:40]
-
-
-# § Grade replies that were made anywhere: rows of (question_id, reply) in, rows of verdicts
-# § out.
-# §
-# § `podium grade` asks no model and needs no log. The grader is the one that scores a run, so
-# § a reply
-# § gets the same verdict here and there. Everything that can be refused is refused before any
-# § grading.
 
 
 ADDED = ("official", "fragile", "errata")
@@ -281,10 +264,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     UserError, before anything is graded, for whatever is wrong with the files, the suite or the
     box. KeyboardInterrupt leaves a file that the same request finishes.
     """
-    if request.suite not in catalogue.suites:
-        known = ", ".join(sorted(catalogue.suites))
-        raise UserError(f"There is no suite {request.suite!r}; known suites: {known}.")
-    suite = catalogue.suites[request.suite]
+    suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
     if not request.out.absolute().parent.is_dir():
         raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
     for path in filter(None, (request.replies, request.problems)):
@@ -303,8 +283,8 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         open_verdicts(request.out, _made(request, suite, box)) as verdicts,
     ):
         started, before = time.monotonic(), verdicts.graded
-        with progress_line(f"grading {suite.name}", total, before):
-            _grade_rest(_Grader(suite, questions, box), request.replies, verdicts)
+        with progress_line(f"grading {suite.name}", total, before) as line:
+            _grade_rest(_Grader(suite, questions, box), request.replies, verdicts, line)
         seconds = time.monotonic() - started
         return _summed(verdicts, (verdicts.graded - before, seconds), box)
 
@@ -342,28 +322,23 @@ def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
 
 def _checked(replies: Path, questions: Mapping[str, Question], suite: Suite[Any]) -> int:
     """Return how many replies there are; UserError unless each is one to a known question."""
-    total, unknown = 0, 0
-    first: _Reply | None = None
+    total = 0
+    unknown: list[_Reply] = []
     for reply in _replies(replies):
         total += 1
         if reply.question not in questions:
-            unknown += 1
-            first = first or reply
-    if first:
+            unknown.append(replace(reply, text=""))
+    if unknown:
+        name = unknown[0].question
+        why = suite.left_out.get(name) if isinstance(suite, LeavesOut) else None
+        said = f"does not ask {name!r}, because {why}" if why else f"has no question {name!r}"
         raise UserError(
-            f"{replies}, line {first.line}: {_not_asked(suite, first.question)} "
-            f"({unknown} of {total} replies are to questions that are not there)."
+            f"{replies}, line {unknown[0].line}: {suite.name} {said} "
+            f"({len(unknown)} of {total} replies are to questions that are not there)."
         )
     if not total:
         raise UserError(f"{replies} holds no replies.")
     return total
-
-
-def _not_asked(suite: Suite[Any], question: str) -> str:
-    why = suite.left_out.get(question) if isinstance(suite, LeavesOut) else None
-    if why:
-        return f"{suite.name} does not ask {question!r}, because {why}"
-    return f"{suite.name} has no question {question!r}"
 
 
 def _replies(path: Path) -> Generator[_Reply]:
@@ -376,14 +351,10 @@ def _replies(path: Path) -> Generator[_Reply]:
             raise UserError(f"{path}, line {line}: its `question_id` is not a string.")
         if not isinstance(text, str):
             raise UserError(f"{path}, line {line}: its `reply` is not a string.")
-        yield _Reply(line, str(question), text, _epoch(row, f"{path}, line {line}"))
-
-
-def _epoch(row: Mapping[str, Any], where: str) -> int:
-    epoch = row.get("epoch", 1)
-    if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
-        raise UserError(f"{where}: its `epoch` is not a whole number from 1.")
-    return epoch
+        epoch = row.get("epoch", 1)
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 1:
+            raise UserError(f"{path}, line {line}: its `epoch` is not a whole number from 1.")
+        yield _Reply(line, str(question), text, epoch)
 
 
 def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> VerdictOrigin:
@@ -409,14 +380,14 @@ class _Grader:
     box: OpenBox | None
 
 
-def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile) -> None:
+def _grade_rest(grader: _Grader, replies: Path, verdicts: VerdictFile, line: ProgressLine) -> None:
     """Grade what has no value yet, as many at once as the box takes, and write it down."""
     left = (reply for reply in _replies(replies) if not verdicts.has(reply.line))
     most = grader.box.most if grader.box else 1
     with closing(map_concurrently(partial(_verdict, grader), left, most)) as made:
         for verdict in made:
             verdicts.add(verdict)
-            tick()
+            line.tick()
     verdicts.put_in_order()
 
 

@@ -1,4 +1,8 @@
-"""Models that judge: who must have one, and how it is asked, in the role `grader`."""
+"""Models that judge: who must have one, and how it is asked, in the role `grader`.
+
+A judge is no worker. No pool of a sample holds it, no plan can name it, and its calls are in the
+log in the phase of scoring: they are no system's cost. What a judge is told is its suite's.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +16,7 @@ from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import current_span_id, span
 
-from harness.budget import SPEND
+from harness.context import current
 from harness.errors import PodiumError, UserError
 from harness.ledger.hooks import last_event
 from harness.ledger.recorder import next_draw, read_back, record_call
@@ -21,15 +25,6 @@ from harness.records import GRADER, Question
 from harness.request import Request
 from harness.suite import ModelGraded, Suite
 from harness.text import make_storable
-
-# § Models that judge: who must have one, and how it is asked, in the role `grader`.
-# §
-# § A judge is no worker. No pool of a sample holds it, no plan can name it, and its calls are
-# § in the
-# § log in the phase of scoring: they are no system's cost. Not here: what a judge is told
-# § (the suite
-# § that needs one writes that), and the rules that need none.
-
 
 NO_JUDGE = (
     "Only a model can judge {} of the {} questions of suite {!r}: add a [grader] table to pool {}, "
@@ -141,9 +136,9 @@ async def _paid(state: TaskState, case: JudgeCase, judges: Sequence[Model]) -> S
     async with span("judge"):
         draw = next_draw(request) if len(judges) == 1 else None
         if draw and (event := draw.replayed(request)):
-            read_back(request, event, SPEND.get())
+            read_back(request, event, current().spend)
             return _ruled(case, event.output.completion)
-        async with record_call(request, SPEND.get()) as asked:
+        async with record_call(request, current().spend) as asked:
             score = await _asked(state, case)
             call = last_event(current_span_id())
             asked.output = make_storable(call.output) if call else None

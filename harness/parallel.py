@@ -13,7 +13,6 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -23,13 +22,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness.text import escape_controls
-
-# § One progress line for a whole run; Inspect's own displays draw one per task.
-# §
-# § The scorer ticks, because every answered question passes it. On a terminal it is a bar;
-# § elsewhere a
-# § line at every tenth. `podium run --display rich` (or `full`, `plain`) shows Inspect's
-# § displays.
 
 
 @dataclass(slots=True)
@@ -50,32 +42,18 @@ class ProgressLine:
             self.bar.console.print(f"{self.title}: {self.done} of {self.total}", highlight=False)
 
 
-LINE: ContextVar[ProgressLine | None] = ContextVar("podium_progress", default=None)
-
-
-def tick() -> None:
-    """Count one answer in the line that is in force; do nothing without one."""
-    if line := LINE.get():
-        line.tick()
-
-
 @contextmanager
-def progress_line(title: str, total: int, done: int = 0) -> Generator[None]:
+def progress_line(title: str, total: int, done: int = 0) -> Generator[ProgressLine]:
     """Show one line while Inspect works; `done` is what earlier attempts have answered."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
     bar.add_task(escape_controls(title), total=total, completed=done)
-    token = LINE.set(ProgressLine(escape_controls(title), total, bar, done))
     try:
         if bar.console.is_terminal:
             bar.start()
-        yield
+        yield ProgressLine(escape_controls(title), total, bar, done)
     finally:
         bar.stop()
-        LINE.reset(token)
-
-
-# § Several gradings at once in threads, without holding more than a few of them in memory.
 
 
 ItemT = TypeVar("ItemT")
@@ -99,7 +77,7 @@ def map_concurrently(
     Items are taken when there is room for them. What a function raises is raised here. When the
     caller stops early (Ctrl-C), nothing new is begun and what runs is not waited for.
 
-    >>> sorted(as_done(lambda n: n * n, range(5), most=2))
+    >>> sorted(map_concurrently(lambda n: n * n, range(5), most=2))
     [0, 1, 4, 9, 16]
     """
     pool = ThreadPoolExecutor(most)
@@ -117,13 +95,6 @@ def map_concurrently(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-# § Work on many files in as many processes as there are cores, with a line that says how far
-# § it is.
-# §
-# § Small work is done in this process: starting another one takes longer than to read some
-# § logs.
-
-
 MOST_PROCESSES = 8
 """Processes, each of which takes some 150 MiB before it reads anything."""
 LARGE = 32 << 20
@@ -135,21 +106,15 @@ Result = TypeVar("Result")
 
 
 def map_in_processes(
-    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]]
+    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
 ) -> list[Result]:
-    """Return what `work` makes of each group of files, in order; raises what it raises.
+    """Return what `work` makes of each group of files, in order; elsewhere from `large` bytes on.
 
     `work` must be a function that another process can import, and its results such as can be sent.
+    What it raises is raised here.
     """
-    return list(each_in_processes(work, groups))
-
-
-def each_in_processes(
-    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
-) -> Iterator[Result]:
-    """Yield what `in_processes` returns, one by one; in other processes from `large` bytes on."""
     size = sum(path.stat().st_size for group in groups for path in group)
-    yield from map_over_processes(work, groups, many=size >= large)
+    return list(map_over_processes(work, groups, many=size >= large))
 
 
 def map_over_processes(
@@ -160,13 +125,15 @@ def map_over_processes(
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
         return
-    with worker_pool(workers) as pool:
-        yield from _shown(pool.map(work, items, chunksize=_chunk(len(items), workers)), len(items))
-
-
-def _chunk(groups: int, workers: int) -> int:
-    """Return how many groups are handed out at once: few, so that no process waits for another."""
-    return max(1, min(8, groups // (workers * 8)))
+    chunk = max(1, min(8, len(items) // (workers * 8)))  # few, so that nobody waits for another
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(file=sys.stderr)
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with worker_pool(workers) as pool, bar:
+        line = bar.add_task("reading", total=len(items))
+        for result in pool.map(work, items, chunksize=chunk):
+            bar.advance(line)
+            yield result
 
 
 @contextmanager
@@ -200,16 +167,3 @@ def worker_pool(workers: int) -> Generator[ProcessPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
-
-
-def _shown(results: Iterable[Result], total: int) -> Iterator[Result]:
-    """Yield results, and on a terminal show how many there are."""
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(file=sys.stderr)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        line = bar.add_task("reading", total=total)
-        for result in results:
-            bar.advance(line)
-            yield result

@@ -1,8 +1,14 @@
-"""Grade again from logs: the old log is kept, a newer one takes its place."""
+"""Grade again from logs: the old log is kept, a newer one takes its place.
+
+For samples that could not be graded (sandbox down, disk full), or for all of them after a scorer
+was mended; no model is asked, but for verdicts that only a model gives and did not
+(`retry_ungraded`). The new log has the old one's task id, so reports take its samples, and a
+resumed run finds its questions answered. Inspect's own `inspect score` has no sandbox.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,15 +17,15 @@ from typing import Any
 
 from inspect_ai import (
     recompute_metrics,
-    score,  # pyright: ignore[reportUnknownVariableType] - as in eval_set.py
+    score,  # pyright: ignore[reportUnknownVariableType] - as in run/evaluate.py
 )
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.model import Model
 from inspect_ai.scorer import Score
 
 from harness.boxes import OpenBox, open_run_box, select_box
-from harness.budget import SPEND, Spend
-from harness.context import RunContext, run_context
+from harness.budget import Spend
+from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.journal import Head
@@ -41,16 +47,6 @@ from harness.suite import (
     refuse_redacted,
     with_prompt,
 )
-
-# § Grade again from logs: no model is asked, the old log is kept, a newer one takes its
-# § place.
-# §
-# § For samples that could not be graded (sandbox down, disk full), or for all of them after a
-# § scorer
-# § was mended. The new log has the old one's task id, so reports take its samples, and a
-# § resumed run
-# § finds its questions answered. Inspect's own `inspect score` has no sandbox, so it cannot
-# § do this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +85,18 @@ def regrade(
     if not everything:
         _refuse_another_box(log, suite, box)
     most = box.most if box else 1
-    changed = sum(map_concurrently(lambda one: _grade_again(one, suite, box), chosen, most))
-    log.eval.task_version = suite.version
-    log.eval.metadata = _with_grader(log.eval.metadata, suite, box)
+    changed = 0
+    for sample, new in map_concurrently(
+        lambda one: (one, _new_score(one, suite, box)), chosen, most
+    ):
+        old = (sample.scores or {}).get(PODIUM)
+        changed += old is None or str(old.value) != str(new.value)
+        sample.scores = {**(sample.scores or {}), PODIUM: new}
+    metadata = log.eval.metadata or {}
+    facts = {**metadata.get(PODIUM, {}), "suite_version": suite.version}
+    if box:
+        facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
+    log.eval.task_version, log.eval.metadata = suite.version, {**metadata, PODIUM: facts}
     path = written_newer(log)
     left = sum(is_unscored(one) for one in chosen)
     return Regrade(log=path, graded=len(chosen) - left, still_unscored=left, changed=changed)
@@ -106,7 +111,7 @@ def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
 
 
 def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
-    """Return whether only a model can judge this: no rule changes its verdict (see rejudge.py)."""
+    """Return whether only a model can judge this: no rule changes its verdict."""
     return isinstance(suite, ModelGraded) and suite.needs_judge(question_in(sample, suite))
 
 
@@ -135,13 +140,6 @@ def _refuse_another_box(log: EvalLog, suite: Suite[Any], box: OpenBox | None) ->
             )
 
 
-def _grade_again(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> bool:
-    """Replace a sample's score; return whether its verdict changed."""
-    old, new = (sample.scores or {}).get(PODIUM), _new_score(sample, suite, box)
-    sample.scores = {**(sample.scores or {}), PODIUM: new}
-    return old is None or str(old.value) != str(new.value)
-
-
 def _new_score(sample: EvalSample, suite: Suite[Any], box: OpenBox | None) -> Score:
     try:
         reply = sample.output.completion
@@ -166,16 +164,6 @@ def older_graders(log_dir: Path, suites: Mapping[str, Suite[Any]]) -> str:
         moved_versions({suite: old}, {suite: suites[suite].version}) for suite, old in sorted(then)
     )
     return ", ".join(filter(None, said))
-
-
-def _with_grader(
-    metadata: Mapping[str, Any] | None, suite: Suite[Any], box: OpenBox | None
-) -> dict[str, Any]:
-    """Return a log's metadata with the suite's version and the box that graded it last."""
-    facts = {**(metadata or {}).get(PODIUM, {}), "suite_version": suite.version}
-    if box:
-        facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
-    return {**(metadata or {}), PODIUM: facts}
 
 
 def written_newer(log: EvalLog) -> Path:
@@ -309,36 +297,25 @@ def box_for_logs(
         facts = run_facts(read_eval_log(str(path), header_only=True), path)
         if facts and _suite_of(facts, path, catalogue.suites).needs_box:
             runs.append(facts)
-    name = _box_of(runs, named, catalogue) if runs else None
-    suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
-    with open_run_box(catalogue.boxes, name, suites, most) as box:
-        yield box
-
-
-def _box_of(runs: Sequence[RunFacts], named: str | None, catalogue: Catalogue) -> str:
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not named:
         raise UserError(
             f"These logs were graded in {' and '.join(used)}: name one directory at a time, or "
             "one box for all with --all --box."
         )
-    ours = all(facts.label == "rehearsal" for facts in runs)
-    return select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+    name = None
+    if runs:
+        ours = all(facts.label == "rehearsal" for facts in runs)
+        name = select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+    suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
+    with open_run_box(catalogue.boxes, name, suites, most) as box:
+        yield box
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Mapping[str, Suite[Any]]) -> Suite[Any]:
-    """Return the suite of a log, with its questions put as the log's were."""
     if facts.suite not in suites:
         raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
     return with_prompt(suites[facts.suite], facts.prompt)
-
-
-# § Judge again what a model should have judged and did not: its provider was down, it said
-# § nothing.
-# §
-# § The answers are kept and only the judge is asked, for unscored samples, under the run's
-# § spending
-# § limit. What rules grade is graded again by harness/regrade.py, without any call.
 
 
 def retry_ungraded(
@@ -350,11 +327,8 @@ def retry_ungraded(
     """
     if spec.grader is None:
         return []
-    token = SPEND.set(spend)
-    try:
+    with run_context(log_dir=log_dir, spec=spec, spend=spend):
         found = [_judged_log(log_dir, path, suites, spec) for path in newest_logs([log_dir])]
-    finally:
-        SPEND.reset(token)
     return [path for path in found if path is not None]
 
 
@@ -387,16 +361,7 @@ def _judged_log(
     facts = run_facts(log, path) if log else None
     if log is None or facts is None or facts.suite not in suites or spec.grader is None:
         return None
-    journal = TaskJournal(log_dir, _head(log, facts), PaidReplies(log_dir))
-    try:
-        with run_context(RunContext(log_dir, spec, journal)):
-            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
-    finally:
-        journal.close()
-
-
-def _head(log: EvalLog, facts: RunFacts) -> Head:
-    return Head(
+    head = Head(
         task=log.eval.task,
         suite=facts.suite,
         system=facts.system,
@@ -405,3 +370,9 @@ def _head(log: EvalLog, facts: RunFacts) -> Head:
         book_sha256=str(facts.prices.get("sha256", "")),
         shown=facts.publishable,
     )
+    journal = TaskJournal(log_dir, head, PaidReplies(log_dir))
+    try:
+        with run_context(journal=journal):
+            return retry_ungraded_log(log, suites[facts.suite], slot_model(spec.grader))
+    finally:
+        journal.close()

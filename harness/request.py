@@ -1,9 +1,13 @@
-"""One request to a model: what is sent, its digest, which sample is wanted, its service tier."""
+"""One request to a model: what is sent, its digest, which sample is wanted, its service tier.
+
+Recorded replies, cached replies and rehearsal randomness are keyed by worker, request *and*
+`SampleIndex`. Keyed by the request alone, self-consistency@5 would be one call counted five times.
+"""
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -11,11 +15,9 @@ from typing import Any, cast
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from harness.context import current
 from harness.prices.cost import Service
 from harness.text import storable
-
-# § One request to a model, as far as it is written down, and what foreign code may add to it.
-
 
 INSTRUCTIONS = 1024
 """Tokens at most that a provider adds to a request that offers tools; Anthropic's documentation
@@ -63,7 +65,6 @@ class Request:
 
     @cached_property
     def _settings(self) -> GenerateConfig:
-        """The step's settings over the worker's own."""
         if not self.config.model_fields_set:
             return self.model.config  # as nearly all: a merge copies all of both
         return self.model.config.merge(self.config)
@@ -164,17 +165,6 @@ def client_retries(model: Model) -> int:
     return INLINE.get(str(model).partition("/")[0], 0)
 
 
-# § Which draw of a reply is wanted: the key that keeps sampling sampling.
-# §
-# § Recorded replies, cached replies and rehearsal randomness are keyed by worker, request
-# § *and*
-# § replicate. Keyed by the request alone, self-consistency@5 would be one call counted five
-# § times.
-# § `Pool` numbers the requests of one sample; providers read the number from this context
-# § variable,
-# § because nothing in a request that reaches a real provider may depend on it.
-
-
 @dataclass(frozen=True, slots=True)
 class SampleIndex:
     """The k-th time (from 0) that the same request is put to the same worker in an epoch."""
@@ -183,18 +173,21 @@ class SampleIndex:
     occurrence: int
 
 
-CURRENT: ContextVar[SampleIndex | None] = ContextVar("podium_replicate", default=None)
-"""Set by `Pool.ask` around one call; None when a model is called outside a pool."""
+def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
+    """Return which sample of a reply is wanted: the pool's, else epoch 1, repeated in order.
+
+    `asked` counts a provider's requests that no pool makes.
+    """
+    if sample := current().sample:
+        return sample
+    asked[digest] += 1
+    return SampleIndex(epoch=1, occurrence=asked[digest] - 1)
 
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:
     """Return the sha256 of what a worker is sent: roles and texts, in order, nothing else."""
     turns = [[message.role, storable(message.text)] for message in messages]
     return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
-
-
-# § How a provider is asked to serve a call, as far as it changes the bill or escapes the
-# § books.
 
 
 STANDARD: Service = "standard"
@@ -214,9 +207,9 @@ def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
     `args` are the provider's own (Inspect's `-M`). A tier that no price knows is returned as it is
     called: such calls then have no price, where "standard" would give them a wrong one.
 
-    >>> service_of(GenerateConfig(), {"service_tier": "flex"})
+    >>> service_tier(GenerateConfig(), {"service_tier": "flex"})
     'flex'
-    >>> service_of(GenerateConfig(batch=True), {})
+    >>> service_tier(GenerateConfig(batch=True), {})
     'batch'
     """
     if config.batch:

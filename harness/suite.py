@@ -1,4 +1,10 @@
-"""A `Suite` of questions; what only some suites have is a protocol of its own below it."""
+"""A `Suite` of questions; what only some suites have is a protocol of its own below it.
+
+Grading is a plain function of (question, reply), so that the function which scores an evaluation is
+the function which rewards training. A suite that runs programs is handed a box; `BoxT` keeps this
+file free of sandbox/. A suite whose authors ask that no question be published says `publishable =
+False`: its logs are readable by their owner alone, and no table, message or cassette quotes them.
+"""
 
 import os
 import re
@@ -11,15 +17,6 @@ from inspect_ai.solver import TaskState
 
 from harness.errors import UserError
 from harness.records import PODIUM, Grade, Question
-
-# § A `Suite` is an exam; what only some exams have is a protocol of its own below it.
-# §
-# § Grading is a plain function of (question, reply), so that the function which scores an
-# § evaluation is
-# § the function which rewards training. A suite that runs programs is handed a box; `BoxT`
-# § keeps this
-# § file free of sandbox/.
-
 
 Split = Literal["train", "validation", "eval"]
 """`train` teaches routers and conductors, `validation` sets thresholds, `eval` is the exam."""
@@ -121,7 +118,7 @@ class Suite(Protocol[BoxT]):
 def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Name the graders that have another version now; empty where none has.
 
-    >>> moved({"aime25": "2-A", "mbpp": "1-A", "old": "1-A"}, {"aime25": "3-A", "mbpp": "1-A"})
+    >>> moved_versions({"aime25": "2-A", "old": "1-A"}, {"aime25": "3-A"})
     'aime25 2-A (now 3-A), old 1-A (now gone)'
     """
     gone = ((name, old, now.get(name, "gone")) for name, old in then.items())
@@ -243,14 +240,6 @@ def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
     return suite
 
 
-# § What podium keeps to itself of exams whose authors ask that no question be published.
-# §
-# § Such a suite says `publishable = False`. Its logs, which hold questions, are readable by
-# § their owner
-# § alone and marked; no table, message or cassette quotes them; harness/redact.py makes logs
-# § to share.
-
-
 WITHHELD = "its words are withheld, they may quote a question; the log has them"
 
 
@@ -274,7 +263,7 @@ def redacted_message(reason: str, shown: bool) -> str:
     A provider's words can quote what it was sent, so of an exam that may not, only the kind of
     failure is told.
 
-    >>> said("WorkerError('sage gave no reply: ...')", False)
+    >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
     'WorkerError (its words are withheld, they may quote a question; the log has them)'
     """
     return reason if shown or not reason else f"{failure_kind(reason)} ({WITHHELD})"

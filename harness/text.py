@@ -1,4 +1,10 @@
-"""Text as others see it: counts in words, aligned columns, and what foreign text may not do."""
+"""Text as others see it: counts in words, aligned columns, and what foreign text may not do.
+
+A log header, a price book or a model's reply may hold bytes that move a terminal's cursor, ring its
+bell or set its title, marks that turn the direction of text, and HTML. `say` is the only way in
+which a command prints, and `escape_markdown` cleans whatever goes into an `.md` file. Files of data
+(CSV, JSON, Parquet) keep texts as they are: what reads them must not lose a character.
+"""
 
 import argparse
 import re
@@ -21,24 +27,16 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-# § Lone surrogates: half a character, which JSON can spell, Python can hold and no file can
-# § keep.
-# §
-# § A provider may send `"\ud800"`. Inspect's log keeps it as those six characters, backslash
-# § and all,
-# § and fails on one in the name of a field. So a reply is rewritten that way before anybody
-# § uses it,
-# § once (harness/ledger/recorder.py): whoever reads it later, a worker, a judge, the scorer
-# § or an export,
-# § reads the text that the log has, and the journal's digest is of that text.
-
-
 DEEPEST = 200
 """Levels of a reply that are looked at; pydantic writes no more than 255."""
 
 
 def storable(text: str) -> str:
     r"""Return a text that UTF-8 can hold: each lone surrogate as its six-character escape.
+
+    A provider may send half a character, which Inspect's log keeps as those six characters. So a
+    reply is rewritten that way once, before anybody uses it: worker, judge, scorer, export and the
+    journal's digest have the text that the log has.
 
     >>> storable("half a \ud83d")
     'half a \\ud83d'
@@ -77,13 +75,10 @@ def _has_utf8(value: BaseModel) -> bool:
     return True
 
 
-# § How counts are put into words: nouns by number, and ranges.
-
-
 def pluralise(count: int, noun: str) -> str:
     """Return a count and what is counted.
 
-    >>> counted(1, "sitting"), counted(1200, "sitting")
+    >>> pluralise(1, "sitting"), pluralise(1200, "sitting")
     ('1 sitting', '1,200 sittings')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -92,24 +87,13 @@ def pluralise(count: int, noun: str) -> str:
 def format_range(span: tuple[int, int] | None) -> str:
     """Return a range in figures; empty where there is none.
 
-    >>> from_to((8, 8)), from_to((1, 5)), from_to(None)
+    >>> format_range((8, 8)), format_range((1, 5)), format_range(None)
     ('8', '1-5', '')
     """
     if span is None:
         return ""
     least, most = span
     return str(least) if least == most else f"{least}-{most}"
-
-
-# § What others wrote, made harmless where it is shown: on a terminal, and in Markdown.
-# §
-# § A log header, a price book or a model's reply may hold bytes that move a terminal's
-# § cursor, ring its
-# § bell or set its title, marks that turn the direction of text, and HTML. `say` is the only
-# § way in
-# § which a command prints, and `markdown` cleans whatever goes into an `.md` file. Files of
-# § data (CSV,
-# § JSON, Parquet) keep texts as they are: what reads them must not lose a character.
 
 
 _UNSEEN = re.compile(
@@ -126,7 +110,7 @@ _SCHEME = re.compile(r"\]\((?=\s*(?:javascript|data|vbscript)\s*:)", re.IGNORECA
 def escape_controls(text: str) -> str:
     r"""Return a text in which what would steer a terminal stands as JSON writes it.
 
-    >>> visible("red \x1b[31m, bell \x07")
+    >>> escape_controls("red \x1b[31m, bell \x07")
     'red \\u001b[31m, bell \\u0007'
     """
     return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("\r\n", "\n"))
@@ -135,7 +119,7 @@ def escape_controls(text: str) -> str:
 def escape_markdown(text: str) -> str:
     """Return Markdown in which no tag, entity or link of another's begins.
 
-    >>> markdown("p <0.01 <script>alert(1)</script>")
+    >>> escape_markdown("p <0.01 <script>alert(1)</script>")
     'p <0.01 &lt;script>alert(1)&lt;/script>'
     """
     plain = _TAG.sub("&lt;", _ENTITY.sub("&amp;", escape_controls(text)))

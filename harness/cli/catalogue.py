@@ -1,4 +1,8 @@
-"""What commands share: every part of podium by name, and how arguments are read."""
+"""What commands share: every part of podium by name, and how arguments are read.
+
+The only place where all spokes meet. What is slow to import is imported inside functions, for
+`podium --help` reads this file on every call.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -9,12 +13,6 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.files import decimal_of
-
-# § Every part of podium that can be named, put together: the only place where all spokes
-# § meet.
-# §
-# § Imports of the spokes, and of anything slow, stand inside the functions: `--help` is
-# § quick.
 
 
 def whole_catalogue() -> Any:
@@ -82,11 +80,6 @@ def controls() -> Any:
     )
 
 
-# § The arguments of every command, apart from what the commands do (harness/cli/).
-# §
-# § Nothing slow is imported here: `podium --help` reads this file on every call.
-
-
 MOST = 1_000_000_000
 """Of anything that is counted, and of dollars."""
 EPOCHS = 10_000
@@ -143,12 +136,13 @@ def new_command(commands: Any, name: str, function: Command) -> argparse.Argumen
 
 def box_arguments(graded: argparse.ArgumentParser) -> None:
     """Add where programs run and how many at once."""
-    graded.add_argument(
+    add = graded.add_argument
+    add(
         "--box",
         help="sandbox for suites that run programs: docker, docker:runsc, bwrap, subprocess "
         "(docker; subprocess for rehearsal workers)",
     )
-    graded.add_argument(
+    add(
         "--max-sandboxes",
         type=up_to(SANDBOXES),
         metavar="N",

@@ -64,9 +64,6 @@ def ledger_arguments(ledger: argparse.ArgumentParser) -> None:
     sql.add_argument("--format", default="table", choices=("table", "csv", "json"), help="(table)")
 
 
-# § The arguments of the commands about money: prices, reprice and audit.
-
-
 def day(text: str) -> date:
     """Return a day that is written as YEAR-MONTH-DAY."""
     try:
@@ -97,13 +94,14 @@ def prices_arguments(prices: argparse.ArgumentParser) -> None:
 
 
 def _snapshot_arguments(snapshot: argparse.ArgumentParser) -> None:
-    snapshot.add_argument("--date", type=day, help="the day whose prices are wanted (today)")
+    add = snapshot.add_argument
+    add("--date", type=day, help="the day whose prices are wanted (today)")
     which = snapshot.add_mutually_exclusive_group()
     which.add_argument(
         "--models", nargs="+", metavar="MODEL", help="PROVIDER/MODEL, e.g. openai/gpt-5"
     )
     which.add_argument("--pool", help="the models of this pool (of every live pool)")
-    snapshot.add_argument(
+    add(
         "--launched",
         type=launch,
         action="append",
@@ -111,16 +109,15 @@ def _snapshot_arguments(snapshot: argparse.ArgumentParser) -> None:
         metavar="MODEL=DAY",
         help="launch day of a model of which none is on record; repeat",
     )
-    snapshot.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="book to write: new, .toml"
-    )
+    add("--out", type=Path, required=True, metavar="FILE", help="book to write: new, .toml")
 
 
 def reprice_arguments(reprice: argparse.ArgumentParser) -> None:
     """Add what `podium reprice` takes."""
-    reprice.add_argument("dir", type=Path, metavar="DIR", help="log directory")
-    reprice.add_argument("--book", required=True, metavar="B", help="book name or .toml file")
-    reprice.add_argument("--out", type=Path, metavar="D", help="also write reprice.json there")
+    add = reprice.add_argument
+    add("dir", type=Path, metavar="DIR", help="log directory")
+    add("--book", required=True, metavar="B", help="book name or .toml file")
+    add("--out", type=Path, metavar="D", help="also write reprice.json there")
 
 
 def audit_arguments(audited: argparse.ArgumentParser) -> None:
@@ -173,9 +170,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not ours or not theirs:
         raise argparse.ArgumentTypeError(f"{text!r} is not OURS=THEIRS")
     return ours, theirs
-
-
-# § The commands about prices: prices and reprice.
 
 
 def prices_command(args: argparse.Namespace) -> int:
@@ -295,9 +289,6 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-# § The command that says whether a run's money adds up: audit.
-
-
 def audit_command(args: argparse.Namespace) -> int:
     """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     if args.query is not None or args.system or args.epoch is not None:
@@ -379,10 +370,6 @@ def _bills(args: argparse.Namespace) -> Iterator[tuple[Any, str]]:
         yield InvariantCheck(said), reconciliation_text(result)
 
 
-# § The command that hands the ledger to others: `podium ledger export` and `podium ledger
-# § sql`.
-
-
 def ledger_command(args: argparse.Namespace) -> int:
     """Export every call and query as a table (Parquet, CSV, ...), or ask them in SQL."""
     if args.action == "export":
@@ -395,9 +382,6 @@ def ledger_command(args: argparse.Namespace) -> int:
     for line in STYLES[args.format](ask(args.dir, args.query)):
         say(line)
     return 0
-
-
-# § The command that shows whether a run's files are what they were: manifest.
 
 
 NAMED = 5
@@ -509,7 +493,6 @@ def _root(root: str) -> str:
 
 
 def _named_faults(outside: Sequence[str]) -> str:
-    """Say how many files a manifest is not about, with the first names."""
     names = ", ".join(one if one.isprintable() else ascii(one) for one in outside[:NAMED])
     more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
     are = "file here is" if len(outside) == 1 else "files here are"
@@ -517,7 +500,6 @@ def _named_faults(outside: Sequence[str]) -> str:
 
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
-    """Return who vouches for the manifest, and whether that is as it was asked."""
     from harness.audit.verify import check
 
     signed = check(args.dir, args.public_key)

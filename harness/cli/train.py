@@ -1,4 +1,8 @@
-"""The commands that train and judge what learns: train, ablate, route."""
+"""The commands that train and judge what learns: train, ablate, route.
+
+Ablations are trained one at a time, each in a process of its own, so that a kill loses a step at
+most; what is finished is skipped. Routers are judged on recorded verdicts: no model is asked.
+"""
 
 import argparse
 import json
@@ -6,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +21,6 @@ from harness.cli.catalogue import controls, dollars, up_to, whole_catalogue
 from harness.errors import UserError
 from harness.records import SEED
 from harness.text import pluralise, say
-
-# § The arguments of `podium train` and `podium ablate`.
 
 
 def train_arguments(train: argparse.ArgumentParser) -> None:
@@ -69,9 +71,6 @@ def ablate_arguments(ablate: argparse.ArgumentParser) -> None:
     add("--list", action="store_true", help="list the ablations")
 
 
-# § The command that trains a conductor; torch is imported when a training begins.
-
-
 def train_command(args: argparse.Namespace) -> int:
     """Train a conductor by reward, say what that would take, draw how it went, or release it."""
     from conductor.training.config import known_configs
@@ -80,7 +79,10 @@ def train_command(args: argparse.Namespace) -> int:
         say("\n".join(known_configs()))
         return 0
     if args.plot:
-        return _plot(args)
+        from reports.plot import draw_curves
+
+        say(f"Written to {draw_curves(args.plot, args.to or Path('curve.png'))}.")
+        return 0
     if args.release:
         return _release(args)
     if args.config is None:
@@ -107,7 +109,6 @@ def train_command(args: argparse.Namespace) -> int:
 
 
 def _graders_before(path: str) -> list[str]:
-    """Return which graders of the checkpoint that a training begins with have moved since."""
     from harness.run.systems import moved_graders
 
     with suppress(UserError):  # none of podium's: a model of the hub, or of other people
@@ -120,25 +121,23 @@ def _nothing(said: str) -> None:
 
 
 def _training(args: argparse.Namespace) -> Any:
-    """Return the training that the arguments name, found and checked."""
     from conductor.training.config import read_config
-    from conductor.training.job import JobParts, TrainRequest, find_job
 
     settings = list(args.set)
     if args.seed is not None:
         settings.append(f"run.seed={args.seed}")
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
-    request = TrainRequest(out, args.resume, args.max_usd, args.dry_run)
-    return find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
+    more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
+    return _found_job(config, out, **more)
 
 
-def _plot(args: argparse.Namespace) -> int:
-    from reports.plot import draw_curves
+def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
+    """Return the training of a config below a folder; nothing is written."""
+    from conductor.training.job import JobParts, TrainRequest, find_job
 
-    path = draw_curves(args.plot, args.to or Path("curve.png"))
-    say(f"Written to {path}.")
-    return 0
+    parts = JobParts(whole_catalogue(), controls().bare, study_for if studies else None)
+    return find_job(config, TrainRequest(out, **more), parts)
 
 
 def _release(args: argparse.Namespace) -> int:
@@ -152,25 +151,13 @@ def _release(args: argparse.Namespace) -> int:
 
 
 def _prompts(run: Path) -> list[str]:
-    """Return the prompts of a run's validation questions."""
     from conductor.training.config import validate_config
-    from conductor.training.job import JobParts, TrainRequest, find_job
     from conductor.training.run_folder import MANIFEST
 
     config = validate_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
-    request = TrainRequest(run, dry=True)
-    training = find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
+    training = _found_job(config, run, dry=True)
     rows = training.validation_rows()
     return ["".join(one["content"] for one in training.prompts.messages(row)) for row in rows]
-
-
-# § Studies on recorded verdicts: what a training may see, and its checkpoints beside the
-# § routers.
-# §
-# § Composes sources and splits (baselines/), studies and checkpoints (conductor/) and rows
-# § (reports/)
-# § for `podium train` and `podium route --conductor`. Not here: the router table
-# § (routing.py).
 
 
 NAME = "conductor, study"
@@ -212,8 +199,6 @@ def conductor_rows(folders: Sequence[Path], exam: Any, best: int) -> list[Any]:
     of several their mean over seeds has it, question by question, and each a line without one.
     UserError for a checkpoint of another study or split, and for one seed named twice.
     """
-    from dataclasses import replace
-
     found = [_row(folder, exam, best) for folder in folders]
     if len({row.system for row in found}) < len(found):
         raise UserError("Two of these checkpoints have one seed: name each seed once.")
@@ -260,7 +245,6 @@ def _row(folder: Path, exam: Any, best: int) -> Any:
 
 
 def _note(about: Any, exam: Any, chosen: Any) -> str:
-    """Say what a checkpoint is, and whom it asks how often."""
     asked = {name: int((chosen == at).sum()) for at, name in enumerate(exam.workers)}
     most = sorted((name for name in asked if asked[name]), key=lambda name: -asked[name])
     shares = [f"{name} {100 * asked[name] / len(chosen):.0f} %" for name in most[:4]]
@@ -271,14 +255,6 @@ def _note(about: Any, exam: Any, chosen: Any) -> str:
         f"{len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
         f"{', '.join(shares) or 'nobody'}; {nobody} without a plan"
     )
-
-
-# § The command that trains a conductor's ablations, evaluates them and makes one table.
-# §
-# § One training at a time, each in a process of its own, so that a kill loses a step at most.
-# § What is
-# § finished is skipped: the same command goes on. Evaluated by the ordinary run, on
-# § validation splits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,13 +312,8 @@ def _refuse_moved(trials: list[AblationRun]) -> None:
 
 def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
     """Return one training, found and checked; nothing is written."""
-    from conductor.training.job import JobParts, TrainRequest, find_job
-
     name = f"{row.name}-seed-{seed}"
-    request = TrainRequest(args.out / "runs" / name)
-    training = find_job(
-        row.training_config(seed), request, JobParts(whole_catalogue(), controls().bare)
-    )
+    training = _found_job(row.training_config(seed), args.out / "runs" / name, studies=False)
     if any(sign.isspace() for sign in str(args.out.resolve())):
         raise UserError(f"--out has no white space in its path: {args.out}.")
     return AblationRun(row, training, seed, args.out / "evaluations" / name)
@@ -403,20 +374,16 @@ def _table(listed: Any, out: Path) -> str:
 
     found: list[AblationRuns] = []
     for row in listed.rows:
-        runs, logs = _folders(row.name, out)
+        evaluated = sorted((out / "evaluations").glob(f"{row.name}-seed-*"))
+        logs = tuple(
+            one
+            for one in evaluated  # a seed each
+            if one.name.removeprefix(f"{row.name}-seed-").isdigit() and any(one.glob("*.eval"))
+        )
+        runs = tuple(out / "runs" / one.name for one in logs)
         found.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
     text, files = write_ablations(found, listed.reference.name, out / "report")
     return f"{text}\nWritten to {files[0].parent}: {', '.join(path.name for path in files)}"
-
-
-def _folders(name: str, out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return the evaluated trainings of an ablation, a seed each, and their evaluations."""
-    logs = sorted(
-        one
-        for one in (out / "evaluations").glob(f"{name}-seed-*")
-        if one.name.removeprefix(f"{name}-seed-").isdigit() and any(one.glob("*.eval"))
-    )
-    return tuple(out / "runs" / one.name for one in logs), tuple(logs)
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
@@ -431,9 +398,6 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
     return {name: found[name] for name in WORDS}
 
 
-# § The arguments of `podium route`; what it does is harness/cli/train.py.
-
-
 SEEDS = 2**32
 
 
@@ -446,20 +410,17 @@ def seed(text: str) -> int:
 
 def route_arguments(route: argparse.ArgumentParser) -> None:
     """Add what `podium route` takes."""
-    route.add_argument(
-        "source", nargs="?", metavar="SOURCE", help="verdicts to judge on; --list names them"
-    )
-    route.add_argument("--list", action="store_true", help="list the sources and what they hold")
-    route.add_argument(
-        "--router", nargs="+", action="extend", metavar="NAME", help="routers to judge (all)"
-    )
-    route.add_argument(
+    add = route.add_argument
+    add("source", nargs="?", metavar="SOURCE", help="verdicts to judge on; --list names them")
+    add("--list", action="store_true", help="list the sources and what they hold")
+    add("--router", nargs="+", action="extend", metavar="NAME", help="routers to judge (all)")
+    add(
         "--split",
         metavar="HOW",
         help="date:0.3, share:0.5, folds:5, folds:5:group or declared (declared where the source "
         "declares one, else folds:5)",
     )
-    route.add_argument(
+    add(
         "--conductor",
         nargs="+",
         type=Path,
@@ -467,31 +428,28 @@ def route_arguments(route: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="checkpoints of a study of this source and split: a row each, and of their mean",
     )
-    route.add_argument(
+    add(
         "--drop-shared",
         action="store_true",
         help="leave questions that would teach and be judged out of what teaches",
     )
-    route.add_argument("--seed", type=seed, default=0, help="of folds and of learning (0)")
-    route.add_argument(
-        "--embedder", default="tfidf", metavar="NAME", help="tfidf (default) or wordllama"
-    )
-    route.add_argument(
-        "--save", type=Path, metavar="FILE", help="also keep what the one --router has learnt"
-    )
-    route.add_argument("--out", type=Path, help="directory for route.md, route.csv, route.json")
-    route.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder of local data (PODIUM_DATA)"
-    )
-
-
-# § The command that judges routers on recorded verdicts: no model is asked, nothing is spent.
+    add("--seed", type=seed, default=0, help="of folds and of learning (0)")
+    add("--embedder", default="tfidf", metavar="NAME", help="tfidf (default) or wordllama")
+    add("--save", type=Path, metavar="FILE", help="also keep what the one --router has learnt")
+    add("--out", type=Path, help="directory for route.md, route.csv, route.json")
+    add("--data", type=Path, metavar="DIR", help="folder of local data (PODIUM_DATA)")
 
 
 def route_command(args: argparse.Namespace) -> int:
     """Judge routers on recorded verdicts of real models, against the best single worker."""
     if args.list:
-        return _list()
+        from baselines.verdict_data import SOURCES
+        from reports.render import aligned
+
+        known = SOURCES.values()
+        names = [(f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in known]
+        say("\n".join(aligned([("source", "holds"), *names], left=2)))
+        return 0
     if args.source is None:
         raise UserError("Name a source of verdicts; `podium route --list` says which there are.")
     from baselines.route_eval import evaluate_routers, split_matrix
@@ -500,7 +458,9 @@ def route_command(args: argparse.Namespace) -> int:
     if args.out:
         refuse_foreign_route(args.out)
     matrix = whole_matrix(args.source, args.data)
-    split = split_matrix(matrix, _how(args, matrix), args.seed, drop_shared=args.drop_shared)
+    sides = {asked.split for asked in matrix.questions}
+    how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
+    split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)
     contest = _contest(args, matrix)
     _refuse_unsaveable(args, matrix, contest)
     if args.conductor and len(split.folds) > 1:
@@ -517,21 +477,8 @@ def route_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def _list() -> int:
-    from baselines.verdict_data import SOURCES
-    from reports.render import aligned
-
-    names = [
-        (f"{one.name}:{one.path}" if one.path else one.name, one.holds) for one in SOURCES.values()
-    ]
-    say("\n".join(aligned([("source", "holds"), *names], left=2)))
-    return 0
-
-
 def whole_matrix(source: str, data: Path | None) -> Any:
     """Return the rows of a source on which every worker was graded, and say how many were not."""
-    from dataclasses import replace
-
     from baselines.verdict_data import SourceRequest, read_matrix
     from suites.data import data_folder
     from suites.gpqa_diamond import GpqaDiamond
@@ -550,13 +497,6 @@ def whole_matrix(source: str, data: Path | None) -> Any:
         return whole
     note = f"Left out: {pluralise(lacking, 'question')} on which some worker has no verdict."
     return replace(whole, notes=(*whole.notes, note))
-
-
-def _how(args: argparse.Namespace, matrix: Any) -> str:
-    if args.split:
-        return args.split
-    sides = {asked.split for asked in matrix.questions}
-    return "declared" if {"train", "eval"} <= sides else "folds:5"
 
 
 def _contest(args: argparse.Namespace, matrix: Any) -> Any:
@@ -580,7 +520,6 @@ def _contest(args: argparse.Namespace, matrix: Any) -> Any:
 
 
 def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
-    """Return plain records of what was judged."""
     from baselines.route_eval import BEST_SINGLE, HINDSIGHT, ORACLE
     from reports.routes import FrontierPoint, RouteComparison, RoutedSystem
 
@@ -623,11 +562,6 @@ def _routing(matrix: Any, split: Any, contest: Any, judged: Any) -> Any:
 
 
 def _with_conductors(args: argparse.Namespace, matrix: Any, split: Any, routing: Any) -> Any:
-    """Return what was judged with the rows of trained conductors after those of the routers."""
-    from dataclasses import replace
-
-    import numpy as np
-
     from baselines.route_eval import best_single_worker
 
     (fold,) = split.folds

@@ -1,4 +1,8 @@
-"""A training budget, the tries it is spent on, and the artifact that comes of them, as a file."""
+"""A training budget, the tries it is spent on, and the artifact that comes of them, as a file.
+
+An artifact is a `.npz` without pickles. It is known by its digest, which stands in the log of every
+run that used it. Every try is an Inspect sample like any other: logged, priced and resumable.
+"""
 
 import hashlib
 import json
@@ -13,17 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from harness.context import PLACE
+from harness.context import current
 from harness.errors import TaskRefusal, UserError
 from harness.records import EMPTY, Question
-
-# § What a baseline has learnt, as a file: plain numbers, and from what they were learnt.
-# §
-# § An artefact is a `.npz` without pickles. It is known by its digest, which stands in the
-# § log of every
-# § run that used it. Not here: learning (baselines/), and spending calls to learn
-# § (tuning.py).
-
 
 Arrays = Mapping[str, NDArray[Any]]
 _META = "podium_json"
@@ -97,7 +93,7 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "
             f"route --save` wrote, as -S learned=FILE."
         )
-    path = PLACE.get().log_dir / name
+    path = current().log_dir / name
     try:
         content = path.read_bytes()
         with np.load(BytesIO(content), allow_pickle=False) as file:
@@ -122,14 +118,6 @@ def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
             f"{learned.about.system} was trained on workers that this pool lacks "
             f"({', '.join(lacking)}): train it on this pool."
         )
-
-
-# § How a baseline spends its training budget: rounds of tries on train questions.
-# §
-# § Every try is an Inspect sample like any other: logged, priced, journaled and resumable,
-# § below
-# § `LOG_DIR/tuning`. The engine is tuning.py; what is tried, and what is learnt, is each
-# § baseline's own (`template-router`, `trinity`, cascades).
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +149,7 @@ class Round:
     questions: int
     epochs: int
     first: int = 0
-    """Index of the first of them in `Curriculum.questions`, so that rounds may see others."""
+    """Index of the first of them in `TrainingBudget.questions`, so that rounds may see others."""
     most_calls: int | None = None
     """The most worker calls of one try, by which a round is cut to the budget; None where its plans
     can be counted beforehand (harness/run/forecast.py), else five are taken for granted."""

@@ -51,7 +51,7 @@ from harness.rehearsal.workers import (
     read_chat,
     without_format,
 )
-from harness.request import CURRENT, SampleIndex, request_digest
+from harness.request import request_digest, sample_index
 
 
 class WorkerArguments(BaseModel):
@@ -149,11 +149,8 @@ class RehearsalAPI(ModelAPI):
         )
 
     def _random(self, digest: str) -> random.Random:
-        current = CURRENT.get()
-        if current is None:
-            current = SampleIndex(epoch=1, occurrence=self._asked[digest])
-            self._asked[digest] += 1
-        key = (self.settings.seed, self.settings.stream, digest, current.epoch, current.occurrence)
+        sample = sample_index(digest, self._asked)
+        key = (self.settings.seed, self.settings.stream, digest, sample.epoch, sample.occurrence)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 
     def max_connections(self) -> int:

@@ -1,37 +1,28 @@
-"""Every suite and system by name, what a run may ask of them, and how they are listed."""
+"""Every suite and system by name, what a run may ask of them, and how they are listed.
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spoke is imported here.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, get_args
 
-from inspect_ai import Task
 from inspect_ai.solver import Solver
 
 from harness.api_keys import shown
-from harness.boxes import Boxes, OpenBox
-from harness.bridge import sandbox_of
-from harness.cassette import prompts_recorded
+from harness.boxes import Boxes
 from harness.errors import UserError
-from harness.inspect_adapters import as_task
-from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
+from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
-from harness.run.experiment import Entry, Experiment, task_name
+from harness.run.experiment import Entry
 from harness.suite import Card, Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
-from harness.system import Group, Need, SystemCard, card_header
+from harness.system import Group, Need, SystemCard
 from harness.text import columns, format_range
-
-# § From a request (suites, systems, a pool) to the entries of an experiment, refusals
-# § included.
-# §
-# § Pure composition: the suites, systems and boxes come in a `Catalogue` that harness/cli/
-# § fills, so
-# § this file imports no spoke. Everything that can be refused is refused here, before the
-# § first call.
-
 
 SINGLE = "single"
 ANY_SINGLE = "single:<worker>"
@@ -52,6 +43,10 @@ class Catalogue:
     parameters: Callable[[str], Collection[str]]
     """Registry name -> the arguments that solver takes."""
     boxes: Boxes
+
+    def card(self, system: str) -> SystemCard:
+        """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
+        return self.systems[manifest_key(system)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +83,16 @@ class RunRequest:
     display: str = "line"
 
 
+def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
+    """Return what has a name; UserError lists the known ones."""
+    if name not in known:
+        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
+    return known[name]
+
+
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
     """Return the named suites; UserError lists the known ones."""
-    suites: list[Suite[Any]] = []
-    for name in request.suites:
-        if name not in catalogue.suites:
-            known = ", ".join(sorted(catalogue.suites))
-            raise UserError(f"There is no suite {name!r}; known suites: {known}.")
-        suites.append(catalogue.suites[name])
-    return suites
+    return [find_named(catalogue.suites, name, "suite") for name in request.suites]
 
 
 def split_k(system: str) -> tuple[str, str]:
@@ -118,18 +114,18 @@ def manifest_key(system: str) -> str:
 
 def runs_on_best(system: str, catalogue: Catalogue) -> bool:
     """Say whether a system's worker is the best single one of the train split."""
-    return catalogue.systems[manifest_key(system)].on_best
+    return catalogue.card(system).on_best
 
 
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
-    manifest = catalogue.systems[manifest_key(system)]
+    manifest = catalogue.card(system)
     return manifest.seat(split_k(system)[1]) if manifest.seat else None
 
 
 def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
     """Return the entry of one system on one suite."""
-    manifest = catalogue.systems[manifest_key(system)]
+    manifest = catalogue.card(system)
     return Entry(
         suite=suite,
         system=system,
@@ -139,109 +135,7 @@ def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str,
     )
 
 
-def task_of(row: Entry, experiment: Experiment, catalogue: Catalogue, facts: "HeaderFacts") -> Task:
-    """Return the Inspect task of one entry, with everything a report needs in its header."""
-    suite = catalogue.suites[row.suite]
-    box = facts.box if suite.needs_box else None
-    manifest = catalogue.systems[manifest_key(row.system)]
-    promised = card_header(manifest, len(facts.spec.names), row.args)
-    said = tuple(note for note in row.notes if note not in manifest.deviations)  # as older ones are
-    spec = with_conductor(facts.spec, conductor_override(row.system, catalogue))
-    notes = (*facts.notes, *_label_notes(manifest, spec))
-    facts = replace(facts, box=box, spec=spec, notes=notes)
-    return as_task(
-        suite,
-        split=facts.split,
-        epochs=experiment.epochs[row.suite],
-        box=box.box if box else None,
-        max_sandboxes=box.most if box else None,
-        solver=catalogue.solver(row.solver, {**row.args, "pool": facts.spec.name}),
-        name=task_name(row.suite, row.system, facts.purpose, row.part),
-        sandbox=sandbox_of(manifest),
-        only=facts.only.get(row.suite),
-        metadata={**log_header(replace(row, notes=said), experiment, facts), **promised},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderFacts:
-    """What every header of a run says alike."""
-
-    spec: PoolSpec
-    book: Book
-    split: Split = "eval"
-    purpose: str = "eval"
-    """`eval`, or `selection` for calls that only choose the best single worker."""
-    box: OpenBox | None = None
-    notes: tuple[str, ...] = ()
-    only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Suite -> the ids of those questions that are asked, in order; others ask all of them."""
-
-
-def _without_folders(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return model arguments without folders and keys, which a log tells nobody."""
-    named = {name: Path(value).name for name, value in args.items() if name == "cassette"}
-    return shown({**args, **named})
-
-
-def _label_notes(manifest: SystemCard, spec: PoolSpec) -> list[str]:
-    """Return the footnotes that depend on where replies come from."""
-    notes = [manifest.on_label[spec.label]] if spec.label in manifest.on_label else []
-    replayed = spec.replayed and not prompts_recorded(spec)
-    return [*notes, "prompt not recorded"] if replayed else notes
-
-
-JOURNAL = 1
-"""In a log's header: every call of this log is in a journal too; older logs do not say it."""
-
-
-def log_header(row: Entry, experiment: Experiment, facts: HeaderFacts) -> dict[str, Any]:
-    """Return podium's facts for a log header: enough to rebuild a table from the log alone."""
-    box = facts.box
-    return {
-        "system": row.system,
-        "args": dict(row.args),
-        "notes": [*row.notes, *facts.notes],
-        "uses_targets": row.uses_targets,
-        "reference_allowed": row.reference_allowed,
-        "purpose": facts.purpose,
-        "learnt": dict(row.learnt),
-        "order": row.order,
-        "journal": JOURNAL,
-        "pool": facts.spec.name,
-        "pool_sha256": facts.spec.sha256,
-        "label": facts.spec.label,
-        "prices": facts.book.as_json(),
-        "workers": {
-            slot.name: {
-                "model": slot.model,
-                "price": slot.price_ref,
-                "card": slot.card,
-                "knowledge_cutoff": slot.knowledge_cutoff,
-                "config": slot.config.model_dump(exclude_none=True),
-                "args": _without_folders(slot.args),
-                **({"not_auditable": slot.not_auditable} if slot.not_auditable else {}),
-            }
-            for slot in facts.spec.slots
-        },
-        "box": box.name if box else None,
-        "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
-        "seed": experiment.seed,
-        "time_scale": experiment.time_scale,
-    }
-
-
-# § What there is: suites and workers as plain text for the terminal (systems:
-# § manifest_text.py).
-
-
 WIDTH = 100
-_HANGING: Mapping[str, Any] = {
-    "subsequent_indent": " " * 15,
-    "break_long_words": False,
-    "break_on_hyphens": False,
-}
-
 DESCRIBED = (
     "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
     "of contest dates."
@@ -258,24 +152,28 @@ def show_suites(
     if name is None:
         rows = [
             (
-                suite.name,
-                suite.version,
-                "/".join(suite.splits),
-                "yes" if suite.needs_box else "no",
-                suite.dates,
+                one.name,
+                one.version,
+                "/".join(one.splits),
+                "yes" if one.needs_box else "no",
+                one.dates,
             )
-            for suite in suites.values()
+            for one in suites.values()
         ]
         table = columns(("suite", "version", "splits", "box", "dates"), rows)
         return f"{table}\n\n{DESCRIBED}"
-    suite = _named(suites, name, "suite")
-    facts = [
-        *_of_the_card(suite.card),
-        *_of_the_suite(suite),
-        *(("source", one) for one in sources),
-    ]
-    lines = (fill(value, WIDTH, initial_indent=f"  {key:<12} ", **_HANGING) for key, value in facts)
-    return "\n".join((name, *lines, "", fill(suite.card.about, WIDTH)))
+    suite: Suite[Any] = find_named(suites, name, "suite")
+    facts = [*_of_the_card(suite.card), *_of_the_suite(suite)]
+    facts += [("source", one) for one in sources]
+    return _sheet(name, facts, suite.card.about)
+
+
+def _sheet(name: str, facts: Iterable[tuple[str, str]], about: str) -> str:
+    """Return facts under a name, a label and a text each, and a paragraph below them."""
+    hanging: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    hanging["subsequent_indent"] = " " * 15
+    lines = (fill(text, WIDTH, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)
+    return "\n".join((name, *lines, "", fill(about, WIDTH)))
 
 
 def _of_the_card(card: Card) -> list[tuple[str, str]]:
@@ -332,16 +230,6 @@ def _settings(slot: WorkerSpec) -> str:
     return ", ".join(f"{key}={value}" for key, value in settings.items()) or "provider's defaults"
 
 
-def _named(known: Mapping[str, Any], name: str, noun: str) -> Any:
-    if name not in known:
-        raise UserError(f"There is no {noun} {name!r}; known {noun}s: {', '.join(sorted(known))}.")
-    return known[name]
-
-
-# § `podium systems`: which systems there are, a line each, and all that one's manifest says.
-
-
-LABEL = 13
 NEEDS: Mapping[Need, str] = {
     "conductor": "a [conductor] table in the pool file",
     "public tests": "a suite whose questions show tests",
@@ -358,43 +246,21 @@ def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> str:
     if name is None:
         return _listed(systems.values())
     key = manifest_key(name)
-    if key not in systems:
-        known = ", ".join(sorted(systems))
-        raise UserError(f"There is no system {name!r}; known systems: {known}.")
-    return _whole(systems[key])
+    card: SystemCard = find_named(systems, key if key in systems else name, "system")
+    return _sheet(card.name, _facts(card), card.summary)
 
 
 def _listed(manifests: Collection[SystemCard]) -> str:
-    """Return a line per system, aligned over all groups, each group under its name."""
     order = get_args(Group)
     ranked = sorted(manifests, key=lambda one: order.index(one.group))
     heads = ("system", "calls", "what it does")
-    first, *lines = columns(heads, [_line(one) for one in ranked]).splitlines()
+    rows = [(one.name, re.split("[,;:]", one.calls)[0].strip(), one.summary) for one in ranked]
+    first, *lines = columns(heads, rows).splitlines()
     found = [f"  {first}"]
     pairs = zip(ranked, lines, strict=True)
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
         found += ["", group, *(f"  {line}" for _, line in members)]
     return "\n".join(found)
-
-
-def _line(manifest: SystemCard) -> Sequence[str]:
-    calls = manifest.calls
-    for mark in ",;:":
-        calls = calls.partition(mark)[0].strip()
-    return (manifest.name, calls, manifest.summary)
-
-
-def _whole(manifest: SystemCard) -> str:
-    hanging: dict[str, Any] = {
-        "subsequent_indent": " " * (LABEL + 2),
-        "break_long_words": False,
-        "break_on_hyphens": False,
-    }
-    facts = (
-        fill(value, WIDTH, initial_indent=f"  {label:<{LABEL}}", **hanging)
-        for label, value in _facts(manifest)
-    )
-    return "\n".join((manifest.name, *facts, "", fill(manifest.summary, WIDTH)))
 
 
 def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
@@ -420,7 +286,6 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 
 
 def _behind(manifest: SystemCard) -> str:
-    """Return what stands behind the @ of a system's name."""
     if not manifest.k:
         return "sets nothing"
     sets = f"sets {manifest.k}: {manifest.name}"

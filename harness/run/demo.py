@@ -1,4 +1,8 @@
-"""The demo: every kind of system on the practice suites, and recorded AIME25, in one table."""
+"""The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
+
+No key, no GPU, no network. Practice rows are labelled rehearsal (our own programs answered), AIME25
+rows recorded (real models answered, once, and their replies are replayed).
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +13,6 @@ from harness.run.catalogue import Catalogue, RunRequest, manifest_key
 from harness.run.evaluate import Controls
 from harness.run.run import run
 from harness.run.systems import moved_graders, select_systems, why_unfit
-
-# § The demo: every kind of system on the practice suites, and recorded AIME25, in one table.
-# §
-# § No key, no GPU, no network. Practice rows are labelled rehearsal (our own programs
-# § answered), AIME25
-# § rows recorded (real models answered, once, and their replies are replayed).
-
 
 PRACTICE = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 SYSTEMS = (
@@ -77,7 +74,6 @@ def _run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
 
 
 def _left_out(request: RunRequest, catalogue: Catalogue) -> str:
-    """Return the sentence that says which systems a recorded pool cannot serve, and why."""
     spec = read_pool(request.pool)
     kept = {manifest_key(name) for name in select_systems(request.systems, catalogue, spec)}
     left = [name for name in catalogue.systems if name not in kept]

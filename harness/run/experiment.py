@@ -1,4 +1,10 @@
-"""What a log directory holds: one pool, one seed, suites at one version, the systems run so far."""
+"""What a log directory holds: one pool, one seed, suites at one version, the systems run so far.
+
+`podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or a suite's
+epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
+experiment and is refused, because its rows could not be compared. The record is
+`DIR/experiment.json`.
+"""
 
 import fcntl
 import hashlib
@@ -14,19 +20,9 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 
 from harness.errors import UserError
 from harness.files import DOCUMENT, read_limited, replace_file
-from harness.suite import OFFICIAL, Prompt
+from harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
-
-
-# § What a log directory is about: one pool, one seed, suites at one version, the systems run
-# § so far.
-# §
-# § `podium run --log-dir DIR` may add systems and suites to an experiment, raise its limit or
-# § a suite's
-# § epochs, and resume it; another pool, seed, sandbox, prompt or suite version is a different
-# § experiment and is refused, because its rows could not be compared. The record is
-# § `DIR/experiment.json`.
 
 
 FILE = "experiment.json"
@@ -47,7 +43,7 @@ class Entry:
     """False for a best single that was chosen in hindsight."""
     uses_targets: bool = False
     order: int | None = None
-    """Place among the experiment's entries, from 1, in which they are begun: see `ordered`."""
+    """Place among the entries, from 1, in which they are begun (`order_entries`)."""
 
     part: str = ""
     """Which part of a system's learning it is, e.g. `for aime25, round 1`; empty for what tables
@@ -95,7 +91,7 @@ class Experiment:
     """sha256 of each cassette that a recorded pool replays."""
     book_sha256: str
     seed: int
-    split: str
+    split: Split
     box: str | None
     time_scale: float
     limit: int | None

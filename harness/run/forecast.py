@@ -1,4 +1,15 @@
-"""What a system would ask, counted without asking, and what counted calls will cost."""
+"""What a system would ask, counted without asking, and what counted calls will cost.
+
+A hand-written plan is a pure function of the question and the workers' names, so a pool whose
+replies are empty places shows every request it makes: which worker, how many bytes, which replies
+it reads. A plan that a model writes cannot be known; then only bounds can (`worst_case`).
+
+Expected is what past calls of the very models that the pool has now took: another model's tokens
+say nothing. At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token,
+every reply as long as `max_tokens` lets it be, at the dearest rates. A reply that is read again
+takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a worker without
+a price, without `max_tokens`, or of whom no past call is known, for a bound is no expectation.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,16 +35,6 @@ from harness.request import service_tier
 from harness.run.experiment import SELECTION, task_name
 from harness.system import System
 from harness.workflow import Sampling
-
-# § What a system would ask, found without asking: its plan is run over a pool that only
-# § counts.
-# §
-# § A hand-written plan is a pure function of the question and the workers' names, so a pool
-# § whose
-# § replies are empty places shows every request it makes: which worker, how many bytes, which
-# § replies
-# § it reads. A plan that a model writes cannot be known; then only bounds can (`worst_case`).
-
 
 OPEN, CLOSE = "\ue000", "\ue001"
 """Around the number of a reply that is not there yet: private characters, in no question."""
@@ -133,7 +134,7 @@ def counted_all(
         made: list[tuple[CountedCall, ...]] = []
         for question, epoch in pairs:
             pool = CountingPool(
-                models=cast(Any, models), spec=spec, epoch=epoch, trial=_failing_trial
+                models=cast(Any, models), spec=spec, epoch=epoch, public_tests=_failing_trial
             )
             await system(question, pool)
             made.append(tuple(pool.counted))
@@ -165,14 +166,6 @@ def worst_case(
         calls.append(CountedCall(CONDUCTOR, 3 * first.prompt_bytes, seen))
         seen = (*seen, later)
     return tuple(calls)
-
-
-# § What past runs say of the next one: calls and tokens per question, and per call of a
-# § worker.
-# §
-# § Read from the rows of ledgers (journals and logs) below directories; nothing is asked.
-# § Only calls of
-# § the very models that the pool has now count: another model's tokens say nothing.
 
 
 SuiteAndSystem = tuple[str, str]
@@ -293,20 +286,6 @@ def _price(row: Call, book: Book, ref: str) -> Decimal | None:
     return cost(usage, price) if usage and price else None
 
 
-# § What counted calls will cost: expected, by a worker's past calls, and at most, by its
-# § limits.
-# §
-# § At most is what a limit holds back (`upper_bound`): every byte of a prompt is a token,
-# § every reply
-# § as long as `max_tokens` lets it be, at the dearest rates that may hold. A reply that is
-# § read again
-# § takes as many tokens as were written. HTTP retries are not in it. Unknown is None: a
-# § worker without
-# § a price, or without `max_tokens`; and what is expected of one of whom no past call is
-# § known, for a
-# § bound is no expectation.
-
-
 @dataclass(frozen=True, slots=True)
 class CallTotals:
     """What some calls take; None is unknown."""
@@ -332,6 +311,9 @@ class CallTotals:
             _scaled(self.output, factor),
             _scaled(self.usd, factor),
         )
+
+
+NO_CALLS = CallTotals()
 
 
 def _scaled(value: Decimal | None, factor: Decimal) -> Decimal | None:

@@ -1,4 +1,7 @@
-"""What is missing before anything is spent: keys, servers, prices, packages, and who listens."""
+"""What is missing before anything is spent: keys, servers, prices, packages, and who listens.
+
+Each finding is one sentence that names the fix. No paid call is made: a provider is only set up.
+"""
 
 import os
 import re
@@ -22,13 +25,6 @@ from harness.prices import Book
 from harness.records import CONDUCTOR, GRADER
 from harness.request import STANDARD, max_tokens_of, service_tier
 from harness.suite import Suite
-
-# § Hooks of other packages, which Inspect hands every question to, kept from private exams.
-# §
-# § MLflow, Weights & Biases and others subscribe to Inspect's events as soon as they are
-# § installed, and
-# § send what they hear to a server. What podium keeps to itself is harness/suite.py.
-
 
 TRUSTED = ("inspect_ai", "harness", "suites", "baselines", "conductor")
 """Packages whose hooks keep to this machine: Inspect's own and ours."""
@@ -67,14 +63,6 @@ def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
         )
 
 
-# § What is missing before anything is spent: keys, servers, prices, packages.
-# §
-# § `podium doctor` prints these findings and `podium run` refuses to start on any of them.
-# § Each finding
-# § is one sentence that names the fix. Nothing here makes a paid call: a provider is only
-# § constructed.
-
-
 PACKAGES = ("harness", "suites", "baselines", "conductor", "sandbox", "reports")
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
 """Providers that talk to a server of the user's own, with the variable that holds its address.
@@ -105,17 +93,13 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
     price = book.price(slot.price_ref)
     if slot.not_auditable:
         return  # the pool says that it has none, and every table says it again
-    if price is None and not book.prices:
-        yield (
-            f"Worker {slot.name!r} has no price: book {book.name!r} states none, so name another "
-            "book at `prices` in the pool file."
-        )
-        return
     if price is None:
-        yield (
-            f"Worker {slot.name!r} has no price: add {slot.price_ref!r} to price book "
-            f"{book.name!r}, or name another `price` in the pool file."
+        add = (
+            f"add {slot.price_ref!r} to price book {book.name!r}, or name another `price`"
+            if book.prices
+            else f"book {book.name!r} states none, so name another book at `prices`"
         )
+        yield f"Worker {slot.name!r} has no price: {add} in the pool file."
         return
     service = service_tier(slot.config, slot.args)
     if service != STANDARD and service not in price.services:
@@ -164,9 +148,7 @@ def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
 
 def _without_bound(slot: WorkerSpec, book: Book) -> str:
     price = book.price(slot.price_ref)
-    if price is None:
-        return ""
-    if _bound(slot, book) is not None:
+    if price is None or _bound(slot, book) is not None:
         return ""
     service = service_tier(slot.config, slot.args)
     if service != STANDARD and service not in price.services:
@@ -215,43 +197,29 @@ def package_problems() -> list[str]:
 
 
 def _model_problems(slot: WorkerSpec) -> Iterator[str]:
-    if slot.provider in SERVED:
-        yield from _server_problems(slot, SERVED[slot.provider])
-        return
+    who = f"Worker {slot.name!r} ({slot.model})"
     if slot.provider in IN_PROCESS:
         if util.find_spec(IN_PROCESS[slot.provider]) is None:
-            yield (
-                f"Worker {slot.name!r} ({slot.model}) runs in this process: install the train "
-                "extra (pip install '.[train]')."
-            )
+            yield f"{who} runs in this process: install the train extra (pip install '.[train]')."
         return
-    try:
-        model = slot_model(slot)
-    except Exception as error:  # whatever a provider's constructor raises is the finding
-        said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
-        yield f"Worker {slot.name!r} ({slot.model}) cannot be set up: {said}"
-        return
-    address = str(model.api.base_url or "")
-    if address.startswith(OWN):
-        yield from _unanswered(slot, address)
-
-
-def _server_problems(slot: WorkerSpec, variable: str) -> Iterator[str]:
-    address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
-    if not address:
-        yield (
-            f"Worker {slot.name!r} ({slot.model}) needs a running server: "
-            f"start it and set {variable}=http://HOST:PORT/v1."
-        )
-        return
-    yield from _unanswered(slot, address)
-
-
-def _unanswered(slot: WorkerSpec, address: str) -> Iterator[str]:
-    """Yield that nothing listens at an address: Inspect would try again for ever."""
+    if slot.provider in SERVED:
+        variable = SERVED[slot.provider]
+        address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
+        if not address:
+            yield f"{who} needs a running server: start it and set {variable}=http://HOST:PORT/v1."
+            return
+    else:
+        try:
+            address = str(slot_model(slot).api.base_url or "")
+        except Exception as error:  # whatever a provider's constructor raises is the finding
+            said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
+            yield f"{who} cannot be set up: {said}"
+            return
+        if not address.startswith(OWN):
+            return
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
+    try:  # Inspect would try again for ever
         socket.create_connection((parts.hostname or "", port), timeout=2).close()
     except OSError as error:
-        yield f"Worker {slot.name!r} ({slot.model}): nothing answers at {address} ({error})."
+        yield f"{who}: nothing answers at {address} ({error})."

@@ -1,6 +1,10 @@
-"""Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run."""
+"""Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+A group leaves out whom the pool, the suites or this machine cannot serve, and says so; a system
+that is named itself is refused instead.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,12 +29,6 @@ from harness.run.preflight import problems
 from harness.suite import PubliclyTested, Suite, moved_versions
 from harness.system import Group, SystemCard
 from harness.text import pluralise
-
-# § Which systems a run has: names, `single` and `NAME@K` spelled out, and why one cannot run.
-# §
-# § Everything here is known before the first call. Not here: what a system's arguments are
-# § (harness/run/entries.py), and what there is to learn from (harness/run/lessons.py).
-
 
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))
@@ -80,7 +78,7 @@ def why_unusable(
 
 def why_untested(name: str, catalogue: Catalogue, suites: Sequence[Suite[Any]]) -> str | None:
     """Return why a system that tries programs cannot sit suites of which one shows no tests."""
-    if "public tests" not in catalogue.systems[manifest_key(name)].needs:
+    if "public tests" not in catalogue.card(name).needs:
         return None
     for suite in suites:
         if not isinstance(suite, PubliclyTested):
@@ -127,7 +125,6 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
 
 
 def _unknown(name: str, catalogue: Catalogue) -> str:
-    """Return the sentence on a name that is no system's."""
     plain, k = split_k(name)
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
@@ -150,35 +147,25 @@ def _wrong_k(name: str, manifest: SystemCard) -> str | None:
     return None
 
 
-def _lacking(name: str, manifest: SystemCard, spec: PoolSpec) -> str | None:
-    if len(spec.names) < manifest.workers:
-        least, has = pluralise(manifest.workers, "worker"), len(spec.names)
+def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
+    k = split_k(name)[1]
+    if len(spec.names) < card.workers:
+        least, has = pluralise(card.workers, "worker"), len(spec.names)
         return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
-    if "conductor" in manifest.needs and spec.conductor is None:
+    if "conductor" in card.needs and spec.conductor is None:
         return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    if unseated := _unseated(name, manifest) or _misplaced(name, manifest, spec):
-        return unseated
-    return missing_sandbox(name) if lacks_sandbox(manifest) else None
-
-
-def _unseated(name: str, manifest: SystemCard) -> str | None:
-    """Return why what a system brings along is not there; None when it is."""
-    try:
-        _ = manifest.brings and manifest.brings(split_k(name)[1])
-        _ = manifest.seat and manifest.seat(split_k(name)[1])
+    try:  # what it brings along must be there
+        _ = card.brings and card.brings(k)
+        _ = card.seat and card.seat(k)
     except UserError as error:
         return f"{name}: {error}"
-    return None
+    if why := card.misplaced and card.misplaced(k, spec):
+        return f"{name} {why}"
+    return missing_sandbox(name) if lacks_sandbox(card) else None
 
 
-def _misplaced(name: str, manifest: SystemCard, spec: PoolSpec) -> str | None:
-    """Return why a system can do nothing with a pool's workers; None when it can."""
-    why = manifest.misplaced and manifest.misplaced(split_k(name)[1], spec)
-    return f"{name} {why}" if why else None
-
-
-def _unserved(name: str, manifest: SystemCard, spec: PoolSpec) -> str | None:
-    if spec.replayed and not manifest.recorded and not prompts_recorded(spec):
+def _unserved(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
+    if spec.replayed and not card.recorded and not prompts_recorded(spec):
         return (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
@@ -202,20 +189,19 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
     Those that learnt from the same graders share one; UserError where a checkpoint is not there.
     """
     said: dict[str, list[str]] = {}
+    suites = catalogue.suites
     for name in systems:
-        manifest = catalogue.systems.get(manifest_key(name))
-        rewarded = manifest.rewarded if manifest else None
-        if rewarded and (what := _moved(rewarded(split_k(name)[1]), catalogue)):
+        card = catalogue.systems.get(manifest_key(name))
+        if card is None or card.rewarded is None:
+            continue
+        then, what = card.rewarded(split_k(name)[1]), "whose versions nobody wrote down"
+        if then is not None:
+            now = {suite: suites[suite].version for suite in then if suite in suites}
+            moved = moved_versions(then, now)
+            what = moved and f"that have moved since: {moved}"
+        if what:
             said.setdefault(what, []).append(name)
     return [f"{', '.join(names)} learnt from graders {what}." for what, names in said.items()]
-
-
-def _moved(rewarded: Mapping[str, str] | None, catalogue: Catalogue) -> str:
-    if rewarded is None:
-        return "whose versions nobody wrote down"
-    now = {name: catalogue.suites[name].version for name in rewarded if name in catalogue.suites}
-    what = moved_versions(rewarded, now)
-    return what and f"that have moved since: {what}"
 
 
 def refuse_unready(
@@ -232,15 +218,11 @@ def missing_needs(
     spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue | None = None
 ) -> list[str]:
     """Return every key, server and price that some systems lack, a sentence each."""
-    planned = catalogue is not None and any(
-        "conductor" in catalogue.systems[manifest_key(name)].needs for name in systems
-    )
-    seats = [
-        seat for name in systems if catalogue and (seat := conductor_override(name, catalogue))
-    ]
-    pools = [with_conductor(spec, seat) for seat in seats]
-    found = problems(spec, book, conductor=planned)
-    found.extend(one for pool in pools for one in problems(pool, book))
+    cards = [catalogue.card(name) for name in systems] if catalogue else []
+    found = problems(spec, book, conductor=any("conductor" in card.needs for card in cards))
+    for name in systems if catalogue else ():
+        if catalogue and (seat := conductor_override(name, catalogue)):
+            found += problems(with_conductor(spec, seat), book)
     return list(dict.fromkeys(found))
 
 
@@ -286,7 +268,7 @@ def refuse_unmatched(
 
     `systems` are those asked for now, `known` those the experiment has.
     """
-    late = [one for one in systems if "match" in catalogue.systems[manifest_key(one)].needs]
+    late = [one for one in systems if "match" in catalogue.card(one).needs]
     if late and match and manifest_key(match) not in catalogue.systems:
         raise UserError(f"--match: {_unknown(match, catalogue)}")
     if late and match in late:
@@ -297,13 +279,6 @@ def refuse_unmatched(
             f"{late[0]} is matched with {whom}, which is not in this run: add --system "
             f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
         )
-
-
-# § Names that stand for several systems: `all`, and the groups that `podium systems` lists.
-# §
-# § What stands for several leaves out whom the pool, the suites or this machine cannot serve,
-# § and says
-# § so; a system that is named itself is refused instead (harness/run/systems.py).
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,12 +319,12 @@ def expand_groups(names: Sequence[str], fit: Requirements) -> tuple[list[str], l
 
 
 def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the systems of a group; a system is its own group."""
+    """Yield the systems of a group, a system being its own; `all` is without frameworks."""
     if name not in GROUPS:
         yield name
         return
-    for one, manifest in catalogue.systems.items():
-        if _is_in(manifest, name):
+    for one, card in catalogue.systems.items():
+        if card.group == name or (name == ALL and card.group != "frameworks"):
             yield SINGLE if one == ANY_SINGLE else one
 
 
@@ -359,13 +334,7 @@ def _is_late(name: str, catalogue: Catalogue) -> bool:
     return manifest is not None and "match" in manifest.needs
 
 
-def _is_in(manifest: SystemCard, group: str) -> bool:
-    """Say whether a system is of a group; `all` is without other people's frameworks."""
-    return manifest.group != "frameworks" if group == ALL else manifest.group == group
-
-
 def _unfit(name: str, fit: Requirements, others: Sequence[str]) -> str | None:
-    """Return why a system of a group is left out, a sentence that begins with its name."""
     if name == SINGLE:
         return None
     late = _is_late(name, fit.catalogue)
