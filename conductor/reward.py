@@ -385,7 +385,7 @@ class TrainingReward:
 def training_reward(
     config: RewardConfig,
     conducted: ConductedPool,
-    exams: Mapping[str, AskedSplit],
+    exams: Mapping[str, SuiteSplit],
     folder: Path | None = None,
     box: Any = None,
 ) -> TrainingReward:
