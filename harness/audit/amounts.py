@@ -1,4 +1,10 @@
-"""Invariants over amounts: tokens of a call, sums of every record, dollars at the book."""
+"""Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
+
+A provider's own usage is read by `usage_from_raw`, which shares nothing with Inspect's mapping.
+Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
+only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
+logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,13 +34,6 @@ from harness.ledger.runs import LogRecord, SampleRecord
 from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
 from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
-
-# § I1: the parts of every call's tokens are its whole, and what its provider itself counted.
-# §
-# § A provider's own usage is read here by `usage_from_raw`, which shares nothing with
-# § Inspect's mapping
-# § that made the ledger's counts: what either of them lost is a difference.
-
 
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
@@ -126,19 +125,6 @@ def _as_inspect(dialect: Dialect, usage: Usage) -> Usage:
     It takes Google's input for none where more was cached than asked; the total then tells.
     """
     return replace(usage, input=max(usage.input, 0)) if dialect == "google" else usage
-
-
-# § I2 and I3: calls add up to Inspect's totals of samples and of runs, or the difference has
-# § a name.
-# §
-# § Inspect's totals differ from each other by design: reads from its cache are in none; a
-# § sample's has
-# § only its last attempt; a run's has failed attempts too, and forgets or carries over those
-# § of earlier
-# § logs as a whole. So a run's total must be what this log asked plus some whole groups of
-# § the others.
-# § A sample that was recovered from a killed process has no total, and its calls are in no
-# § run's.
 
 
 MOST = 10
@@ -351,10 +337,6 @@ def _total(parts: Iterable[Sums]) -> Sums:
         for name, tokens in sums.items():
             total[name] = plus(total.get(name, NO_TOKENS), tokens)
     return total
-
-
-# § I5, I6, I8, I9, I12: every dollar follows from tokens and the book; none is made up or
-# § lost.
 
 
 def pricing(evidence: Evidence) -> InvariantCheck:

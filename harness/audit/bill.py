@@ -1,4 +1,9 @@
-"""An invoice added up, for the account that is the run's, and what a comparison says."""
+"""An invoice added up, for the account that is the run's, and what a comparison says.
+
+Read in one pass; requests are kept one by one only where lines have ids. A run can only be compared
+where nobody else asked: a project or key of its own is named, or it is the only one in the export.
+Calls of which nobody knows what they cost are bounds: they can explain a difference, nothing else.
+"""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -12,12 +17,6 @@ from typing import Any, Literal
 from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
 from harness.errors import UserError
 from harness.ledger.call import Call, plain
-
-# § What a reconciliation is asked for and what it says: plain records, no arithmetic.
-# §
-# § `Reconciliation.faults` is what invariant I10 of the audit fails on; everything else is
-# § shown.
-
 
 InvoiceFaultKind = Literal[
     "difference",
@@ -129,13 +128,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]  # pyright: ignore
     return plain(value)
-
-
-# § Running sums of both sides: what the ledger counted in a bucket, and what it was billed.
-# §
-# § One object per bucket and model, however many rows. Calls of which nobody knows what they
-# § cost are
-# § summed apart, as bounds: they can explain a difference, and nothing else.
 
 
 TOKENS = ("input", "cache_read", "cache_write", "output")
@@ -310,12 +302,6 @@ def _said(sum: int | None, more: int | None) -> int | None:
     return sum if more is None else (sum or 0) + more
 
 
-# § Whose traffic an invoice shows: a run can only be compared where nobody else asked.
-# §
-# § A project or key of the run's own is required. It is named, or it is the only one in the
-# § export.
-
-
 Account = tuple[str | None, str | None]
 """Project (or workspace) and key, as a line has them."""
 
@@ -364,14 +350,6 @@ def _refuse_absent(named: str | None, known: list[str], flag: str, path: Path) -
     if named and named not in known:
         listed = ", ".join(known[:8]) or "none"
         raise UserError(f"{path} has no {flag} {named!r}; it has: {listed}.")
-
-
-# § An invoice added up: by bucket and model where it is an aggregate, by request where it is
-# § not.
-# §
-# § Read in one pass, whatever its size; requests are kept one by one only where lines have
-# § ids. Which
-# § account is the run's is known when all have been seen, so each is added up apart.
 
 
 LISTED = 20

@@ -1,4 +1,7 @@
-"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts."""
+"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts.
+
+Plain records without paths and without the time of the audit: the same files give the same bytes.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,13 +13,6 @@ from harness.ledger.call import Call
 from harness.ledger.join import LoggedEvent, Merged
 from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
-
-# § What an audit says: faults, a verdict per invariant, and figures that add up over
-# § sittings.
-# §
-# § Plain records without paths and without the time of the audit: the same files give the
-# § same bytes.
-
 
 Status = Literal["pass", "weak", "fail", "not applicable"]
 """`weak`: nothing contradicts it, and a strict audit fails on what the record lacks."""
@@ -118,12 +114,6 @@ class Findings:
 def ordered(faults: Iterable[AuditFault]) -> tuple[AuditFault, ...]:
     """Return faults in their one order, each once."""
     return tuple(sorted(set(faults)))
-
-
-# § The evidence of one sitting: its rows, and what other records say of the same tokens.
-# §
-# § What is compared with what, and which differences are faults, is in the files of the
-# § invariants.
 
 
 Tokens = tuple[int, int, int, int, int]

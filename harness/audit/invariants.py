@@ -1,4 +1,7 @@
-"""The invariants by number: what is promised, and the function that checks it."""
+"""The sixteen invariants: what each one promises, and the function that checks it in one run.
+
+I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -27,13 +30,6 @@ from harness.ledger.manifest import EarlierRoot, read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
 from harness.regrade import Remade
 from harness.run.experiment import FILE, Experiment, read_experiment
-
-# § I16: the verdicts of a log are those that were written down when they were given.
-# §
-# § Whether a verdict is right is another question: `podium audit --regrade` gives all of them
-# § anew,
-# § where that takes no model (harness/regrade.py).
-
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"
@@ -103,10 +99,6 @@ def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
     return any(
         line.get("value") == sample.score and line.get("graded_sha256") == digest for line in lines
     )
-
-
-# § I13 and I14: what the audit needs is in the files, and the files are those that were
-# § written.
 
 
 SECONDS = len("2026-01-01T00:00:00")
@@ -253,10 +245,6 @@ def _history(run: Path) -> tuple[EarlierRoot, ...]:
         return read_manifest(run / MANIFEST).history
     except UserError:  # which is named already
         return ()
-
-
-# § The sixteen invariants: what each one promises, and the function that checks it in a
-# § sitting.
 
 
 def _elsewhere(evidence: Evidence) -> InvariantCheck:

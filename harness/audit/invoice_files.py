@@ -1,4 +1,8 @@
-"""Read an invoice: which kind of export a file is, Google's billing export, names of models."""
+"""Read an invoice: which kind of export a file is, Google's billing export, names of models.
+
+JSON exports are read whole (they are aggregates); CSV and JSON lines are streamed. Floats in JSON
+become Decimal before anything else sees them.
+"""
 
 import io
 import re
@@ -26,15 +30,6 @@ from harness.audit.invoices import (
 )
 from harness.errors import UserError
 from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
-
-# § Which model of an invoice a ledger's call is: ids differ by provider prefix, date and
-# § case.
-# §
-# § A name is matched by what the user said, else as it was served, else without the
-# § provider's prefix,
-# § else without a date at its end. Two dated models of one invoice are never taken for each
-# § other.
-
 
 DATE = re.compile(r"(-20\d{2}-?[01]\d-?[0-3]\d|-latest|@20\d{6}|:[a-z]+)$")
 """A date at the end of a model's id (`-2024-08-06`, `-20250514`, `@20250514`), `-latest`, or a
@@ -113,20 +108,10 @@ def _candidates(
         yield rest, "same name without provider"
 
 
-# § Google Cloud's billing export: rows of BigQuery's standard usage table, as JSON lines or
-# § CSV.
-# §
-# § Fields are those of "Structure of Standard data export" (cloud.google.com/billing/docs):
-# § `service`,
-# § `sku`, `project`, `usage` and `cost`; a CSV has them as `sku.description` or
-# § `sku_description`. One
-# § row is one SKU, e.g. "Generate content output token count gemini 2.5 flash short input
-# § text": the
-# § model and the kind of token are read from that name, "output" before "input", since a name
-# § may hold
-# § both. Rows other than `regular` (tax, adjustment, rounding_error) and credits are listed.
-
-
+# Google Cloud's billing export: rows of BigQuery's standard usage table ("Structure of Standard data
+# export", cloud.google.com/billing/docs). One row is one SKU, e.g. "Generate content output token
+# count gemini 2.5 flash short input text": model and kind of token are read from that name,
+# "output" before "input", since a name may hold both. Rows other than `regular` are listed.
 TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
@@ -261,15 +246,6 @@ def model_of(sku: str) -> str:
     """
     found = MODEL.search(sku)
     return "-".join(["gemini", *(part.lower() for part in found.groups() if part)]) if found else ""
-
-
-# § Which export a file is, told from its content, and its lines.
-# §
-# § JSON exports are read whole (they are aggregates), as one page, a list of pages, or one
-# § page or
-# § bucket per line; CSV and JSON lines are streamed. Floats in JSON become Decimal before
-# § anything else
-# § sees them.
 
 
 FORMATS = (

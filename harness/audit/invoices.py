@@ -1,4 +1,8 @@
-"""An invoice's lines, and the exports of OpenAI, Anthropic and CSV as such lines."""
+"""An invoice's lines, and the exports of OpenAI, Anthropic, OpenRouter and CSV as such lines.
+
+Times are UTC, money is Decimal. `input_uncached`, `cache_read` and `cache_write` never overlap,
+whatever convention the export follows. None is "the export does not say".
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,14 +15,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from harness.errors import UserError
 from harness.files import decimal_of
-
-# § One line of an invoice, whoever wrote it; times are UTC, tokens are exclusive, money is
-# § Decimal.
-# §
-# § Every reader turns its export into these. `input_uncached`, `cache_read` and `cache_write`
-# § never
-# § overlap, whatever convention the export follows. None is "the export does not say".
-
 
 HOUR = timedelta(hours=1)
 
@@ -161,21 +157,13 @@ def span_text(start: datetime, end: datetime) -> str:
     return f"{start:%Y-%m-%dT%H:%M}/{end:%Y-%m-%dT%H:%M}"
 
 
-# § OpenAI's organization exports: the usage and costs APIs (JSON), and the usage page's CSV.
-# §
-# § Fields are those of the API reference (platform.openai.com/docs/api-reference/usage,
-# § "Completions
-# § usage object" and "Costs object"; OpenAPI document 2.3.0): `input_tokens` includes cached
-# § tokens and
-# § tokens written to the cache, times are Unix seconds. The CSV (`completions_usage_*.csv`)
-# § flattens
-# § the same fields, one row per bucket and group, with `start_time_iso` beside `start_time`.
-
-
 USAGE = "organization.usage.completions.result"
 COSTS = "organization.costs.result"
 
 
+# OpenAI's usage and costs APIs and the usage page's CSV, which flattens the same fields
+# (platform.openai.com/docs/api-reference/usage, "Completions usage object" and "Costs object";
+# OpenAPI document 2.3.0): `input_tokens` includes cached tokens and tokens written to the cache.
 class _OpenAIUsage(Foreign):
     input_tokens: Count
     output_tokens: Count
@@ -286,17 +274,6 @@ def _second(unix: int) -> datetime:
         raise ValueError(f"{unix} is no time in Unix seconds") from error
 
 
-# § Anthropic's Admin API exports: the messages usage report and the cost report (JSON).
-# §
-# § Fields are those of the reference (platform.claude.com/docs, "Get Messages Usage Report"
-# § and "Get
-# § Cost Report"): input tokens come uncached, read from and written to the cache apart,
-# § writes by how
-# § long they are kept; a cost's `amount` is a decimal string in cents. The usage report
-# § counts no
-# § requests and has no dollars. A null `workspace_id` is the default workspace.
-
-
 CENTS = Decimal(100)
 
 
@@ -304,6 +281,9 @@ def _moment(value: object) -> object:
     return moment(value) if isinstance(value, str) else value
 
 
+# Anthropic's Admin API (platform.claude.com/docs, "Get Messages Usage Report" and "Get Cost
+# Report"): input comes uncached, cache reads and writes apart; a cost's `amount` is a decimal
+# string in cents. The usage report counts no requests. A null `workspace_id` is the default one.
 class _Writes(Foreign):
     ephemeral_5m_input_tokens: OptionalCount
     ephemeral_1h_input_tokens: OptionalCount
@@ -381,22 +361,9 @@ def anthropic_cost_lines(buckets: Iterator[Any], path: Path) -> Iterator[Invoice
             raise malformed(path, f"bucket {number}", error) from error
 
 
-# § A CSV with one row per request, ours or OpenRouter's.
-# §
-# § Ours is for providers without an export of their own kind: columns `request_id`, `model`,
-# § `time`
-# § (ISO 8601, UTC), `input_tokens` (cached ones included), `cached_tokens`, `output_tokens`,
-# § `usd`, and
-# § where there are several `project` and `api_key`; `currency` may say USD. OpenRouter's
-# § activity
-# § export has `generation_id`, `created_at`, `model_permaslug`, `tokens_prompt`,
-# § `tokens_completion`,
-# § `tokens_cached`, `cost_total` and `api_key_name` (as read by public tools; the site
-# § documents the
-# § generation's own fields, openrouter.ai/docs "Generation data"). Reasoning is part of the
-# § completion.
-
-
+# A CSV with one row per request: ours, for providers without an export of their own kind (input
+# tokens include cached ones), and OpenRouter's activity export (as public tools read it; the
+# generation's own fields are in openrouter.ai/docs, "Generation data").
 OURS = ("model", "time", "input_tokens", "output_tokens")
 """Columns that a CSV of ours has at least."""
 

@@ -1,4 +1,10 @@
-"""The ledger held against one invoice: which model is which, both sides, every difference."""
+"""The ledger held against one invoice: both sides, every difference and what may explain it.
+
+By request id where the export carries one, the rest by bucket and model. Only live calls leave a
+purse. A difference is explained by calls in flight when it lies within their bounds, by calls that
+crossed the bucket's edge when all buckets together agree, by rounding when it is smaller than the
+last places of the invoice's amounts. Everything else is wrong.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -28,15 +34,6 @@ from harness.audit.invoice_files import Names, read_invoice
 from harness.audit.invoices import Invoice, InvoiceLine, moment, span_text
 from harness.ledger.call import Call
 from harness.text import columns
-
-# § Compare one bucket and model of both sides: what differs, and what may explain it.
-# §
-# § A difference is explained by calls in flight when it lies within their bounds, by calls
-# § that crossed
-# § the bucket's edge when all buckets together agree, by rounding when it is smaller than the
-# § last
-# § places of the invoice's amounts. Everything else is wrong.
-
 
 UNITS = {
     "requests": "requests",
@@ -147,11 +144,6 @@ def _in_flight(side: Side) -> str:
     )
     dollars = "no bound on dollars" if open.usd is None else f"$0-{open.usd:f}"
     return f"{named}, {tokens}, {dollars}"
-
-
-# § The ledger's rows added up as an invoice is: one pass, one sum per bucket and model.
-# §
-# § Left out and counted: what leaves no purse, and what another provider bills.
 
 
 LEFT_OUT = {
@@ -283,17 +275,6 @@ def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
         dollars = f"dollars: the invoice has {line.usd:f}, the ledger {row.usd:f}"
         said += [dollars] if abs(row.usd - line.usd) > slack else []
     return "; ".join(said)
-
-
-# § Hold a ledger's rows against an invoice: one pass over the rows, whatever their number.
-# §
-# § By request id where the export carries one: each such call is compared alone, and so is
-# § the rest by
-# § bucket and model; otherwise all of it by bucket and model. Only live calls leave a purse:
-# § rehearsal
-# § and recorded rows, and reads from the local cache, never go to an invoice. A bucket is
-# § compared
-# § whole, so the run must have had its project or key to itself.
 
 
 ANYONE = InvoiceOptions()
@@ -461,9 +442,6 @@ def _notes(ledger: Count, keys: list[Key]) -> list[str]:
     return notes
 
 
-# § A reconciliation as text: what was compared, both sides, every difference and its name.
-
-
 COLUMNS = (
     "bucket",
     "model",
@@ -520,21 +498,6 @@ def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
 
 def _shown(value: object) -> str:
     return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
-
-
-# § What providers say they billed, and whether the ledger says the same.
-# §
-# § Reading order: `lines.py` (what every export is turned into), then one reader per kind of
-# § export
-# § (`openai_usage.py`, `anthropic_usage.py`, `google_billing.py`, `csv_rows.py`),
-# § `reading.py` (which
-# § reader a file wants), `accounts.py` (whose traffic it is), `names.py` (which model is
-# § which),
-# § `sums.py`, `bill.py` and `counted.py` (both sides added up), `check.py`, `reconcile.py`
-# § (the
-# § comparison) and `table.py`. Nothing here asks a provider: the user exports the file.
-# § Prices are
-# § harness/prices/cost.py.
 
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""Invariants over records: journal and log agree in calls, texts, grades, and are plausible."""
+"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
+
+What only a journal has must have been lost by the log in a way that is known: the sample was made
+again, or its run was stopped. Nothing is failed for what cannot be compared (a redacted log, an
+older journal); all of it is counted and said.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,14 +31,6 @@ from harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecor
 from harness.records import CONDUCTOR, Usage
 from harness.request import STANDARD
 from harness.text import format_range
-
-# § I4: the two records of every call, journal and log, have the same calls and say the same.
-# §
-# § What only a journal has must have been lost by the log in a way that is known: the sample
-# § was made
-# § again, or its run was stopped. What only a log has escaped the journal, or is older than
-# § it.
-
 
 OWN = (
     "cache_write_1h",
@@ -258,16 +255,6 @@ def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
             yield f"journal {journal.name}", said
 
 
-# § I15: what a log says in words is what the journal holds digests of, for every call and
-# § answer.
-# §
-# § Nothing is failed for what cannot be compared: a redacted log has no texts, an older
-# § journal has the
-# § digest of a completion alone, and a call that its log has lost is the business of I4. All
-# § of it is
-# § counted and said.
-
-
 REDACTED = "not comparable: calls whose texts were taken out of the log"
 NO_EVENT = "not comparable: calls that no log has"
 OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
@@ -369,9 +356,6 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
         yield "its answer is not the one whose digest the journal holds"
     if all(line.get("shape_sha256") != digests.shape for line in lines):
         yield "its plan, steps or depth are not those that the journal holds a digest of"
-
-
-# § I7 and I11: the calls that must be there are there, and their counts can be a provider's.
 
 
 LIVE = "live"

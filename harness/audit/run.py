@@ -1,4 +1,8 @@
-"""One audit: every run checked, the reconciliation, and both as text and as JSON."""
+"""One audit: every run checked, the reconciliation, and both as text and as JSON.
+
+A run is read, judged and let go before the next one, so memory is that of the largest. Nothing is
+asked of a network: only files below the directory, and the price books that come with podium.
+"""
 
 import textwrap
 from collections import Counter, defaultdict
@@ -34,12 +38,6 @@ from harness.ledger.manifest import FILE
 from harness.ledger.runs import UP, RunFiles, gather, naming_sitting, sittings_below
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
-
-# § The reconciliation table: what each record counts, and each difference with its cause.
-# §
-# § Figures of one sitting add up to those of a directory. Dollars of different scopes are
-# § never added.
-
 
 COMPARED = ("ledger", "samples", "runs", "hooks")
 """Who counts tokens: our rows, and three of Inspect's own totals."""
@@ -232,16 +230,6 @@ def _sum(parts: Iterable[Tokens]) -> Tokens:
     return total
 
 
-# § One audit of a directory: every sitting, in several processes when there are many, then
-# § all.
-# §
-# § A sitting is read, judged and let go before the next one, so memory is that of the largest
-# § sitting.
-# § Nothing is asked of a network, a data set or a price service: only files below the
-# § directory, and
-# § the price books that come with podium.
-
-
 SHARE = 4
 """Sittings that a process is given at once."""
 
@@ -373,9 +361,6 @@ def runs_of(folder: Path, sittings: Sequence[RunFiles]) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-# § An audit as lines for a terminal: the reconciliation, then the verdicts, then the faults.
-
-
 SHOWN = 10
 """Faults of one invariant that are printed; the JSON has all of them."""
 
@@ -498,10 +483,6 @@ def _some(verdict: InvariantVerdict) -> Iterator[str]:
         yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ", **AS_IT_IS)
     if len(verdict.faults) > SHOWN:
         yield f"  and {len(verdict.faults) - SHOWN:,} more; --json FILE has all of them"
-
-
-# § An audit as JSON that has one form: sorted keys, money as strings, no time and no path of
-# § now.
 
 
 SCHEMA = "podium-audit-1"

@@ -1,4 +1,8 @@
-"""What was changed since a manifest was written, and who signed it."""
+"""What was changed since a manifest was written, and who signed it.
+
+Proved is that the files are those of the manifest; what is not proved `LIMITS` says. A signature
+shows that whoever holds the key signed these bytes; whose key it is you must know from elsewhere.
+"""
 
 import base64
 import json
@@ -30,14 +34,6 @@ if TYPE_CHECKING:
         Ed25519PrivateKey,
         Ed25519PublicKey,
     )
-
-
-# § What was changed in a run's directory since its manifest was written, each by file and
-# § place.
-# §
-# § Proved is integrity: that the files are those of the manifest. Not proved is what `LIMITS`
-# § says;
-# § whoever may write the directory can write all of it anew, manifest included.
 
 
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
@@ -201,13 +197,6 @@ def _changed_samples(
             yield Finding("edited", path, member, "it cannot be unpacked")
         elif digest != before[member]:
             yield Finding("edited", path, member, f"its digest is no longer {before[member]}")
-
-
-# § Who vouches for a manifest: an Ed25519 key, and a signature over the manifest's bytes.
-# §
-# § Needs the extra `signing`. A signature shows that whoever holds the key signed these
-# § bytes; that the
-# § key is whose you think it is you must know from elsewhere. Not here: what a manifest says.
 
 
 SCHEMA = "podium-signature-1"

@@ -1,4 +1,8 @@
-"""What a log says of each answer: its verdict, its plan, and its vote."""
+"""What a log says of each answer: its verdict and why, its plan, and its vote.
+
+Of exams whose questions may not be published, texts are withheld here, at the source, so that no
+view of the ledger can show them; digests stay.
+"""
 
 import hashlib
 import json
@@ -15,9 +19,6 @@ from harness.ledger.logs import Json, solver_seconds
 from harness.records import CONDUCTOR, PODIUM
 from harness.suite import publishable, redacted_message
 from harness.workflow import MALFORMED, Step, Workflow
-
-# § A logged plan read again: its steps, what they read, and how long the longest chain took.
-
 
 SECRET = "withheld"
 """Stands for a text of an exam whose questions may not be published."""
@@ -138,13 +139,6 @@ def _span_seconds(rows: Sequence[Call]) -> float | None:
     return max(ended) - first
 
 
-# § What a graded answer is when answers are counted: equal for what means the same, and no
-# § text.
-# §
-# § Reading a reply for its answer is harness/extract.py; what the majority gets is
-# § reports/derived.py.
-
-
 DIGITS = 16
 """So many of a digest's digits tell answers to one question apart."""
 
@@ -175,13 +169,6 @@ def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
         if isinstance(facts, Mapping) and "permutation" in facts:
             return list(cast(Mapping[str, Any], facts)["permutation"])
     return None
-
-
-# § What a log says of one question beside its calls: verdict and why, plan, times.
-# §
-# § Read from samples as `RawLog` yields them. Of exams whose questions may not be published,
-# § texts are
-# § withheld here, at the source, so that no view of the ledger can show them; digests stay.
 
 
 Verdict = Literal["right", "wrong", "partly", "unscored"]

@@ -1,4 +1,9 @@
-"""The ledger as files for others, and SQL over them."""
+"""The ledger as files for others, and SQL over them.
+
+An export is written beside, then moved into place whole: the same logs, journals and podium give
+the same bytes. What its export.json lists was written here and may be replaced; anything else
+stays. A query sees `calls` and `queries` and can name no file: DuckDB is locked before it sees one.
+"""
 
 import csv
 import hashlib
@@ -52,12 +57,6 @@ from harness.ledger.runs import (
 )
 from harness.ledger.show import query_rows
 from harness.parallel import LARGE, cores, without_collector, worker_pool
-
-# § The rows of every sitting as Arrow tables, one sitting at a time, in two processes where
-# § it pays.
-# §
-# § Order and content are those of the files, however many processes read them.
-
 
 AHEAD = 2
 """Sittings per process that may wait to be written: what bounds memory."""
@@ -120,13 +119,6 @@ def each_of(sittings: Sequence[RunFiles], processes: int | None = None) -> Itera
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-# § The ledger of a run as tables for others: `calls` and `queries` in one of several formats.
-# §
-# § Written beside, then moved into place whole. The same logs, journals and podium give the
-# § same bytes.
-# § What an export.json lists was written here and may be replaced; anything else stays.
 
 
 LISTED = "export.json"
@@ -268,15 +260,6 @@ def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
     return tuple((fresh / name).replace(out / name) for name in (*sorted(new), LISTED))
 
 
-# § The Parquet files that SQL reads: an export that is there, or one made now of a run's
-# § logs.
-# §
-# § What is made is kept in this user's own folder of temporary files, under a name that
-# § changes with
-# § the logs and journals, so that a second query begins at once and never sees an older
-# § state.
-
-
 parquet: Any = import_module("pyarrow.parquet")  # it has no types
 
 TABLES = ("calls", "queries")
@@ -373,14 +356,6 @@ def _forget(place: Path, newest: Path) -> None:
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[KEPT - 1 :]:
         shutil.rmtree(path, ignore_errors=True)
-
-
-# § SQL over the exported ledger: DuckDB in memory, with two views and nothing else to reach.
-# §
-# § A query reads `calls` and `queries`. It cannot name a file, load an extension, reach a
-# § network or
-# § write anything: DuckDB is told so before it sees a query, and then its settings are
-# § locked.
 
 
 dataset: Any = import_module("pyarrow.dataset")  # it has no types

@@ -1,4 +1,9 @@
-"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
+"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
+
+Inspect announces an attempt in the context of who asked, after it has waited for a connection and
+right before it is dispatched: the moment for its allowance and its intent. Kinds of errors, counts
+and ids are kept; texts only as digests, which a log's texts can be held against.
+"""
 
 import hashlib
 import json
@@ -26,19 +31,6 @@ from harness.ledger.logs import Json, attached, responses
 from harness.records import PODIUM
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
-
-# § What Inspect's own hooks see of our calls: when an attempt goes out, retries, tokens.
-# §
-# § Inspect announces a call in the context of who asked, after it has waited for a connection
-# § and right
-# § before it is dispatched: the moment for its allowance and its intent. So each retry over
-# § HTTP is
-# § announced, when it fails and when it goes out again, and needs an allowance of its own.
-# § The
-# § sums are independent of our lines: they come from Inspect's hook for every finished call,
-# § whoever made it, so a call that escaped the journal shows as a difference. A cache read is
-# § none of
-# § them, and an attempt that failed has no usage to count.
 
 
 class Announced(Protocol):
@@ -184,15 +176,6 @@ def listen() -> None:
     """
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(LedgerHooks)
-
-
-# § The texts of a call as digests: what was sent and what came back, in the form that a log
-# § keeps.
-# §
-# § A journal holds digests and a log the texts, so a change of either shows
-# § (harness/audit/records.py).
-# § The same functions read Inspect's objects while a call is made and the JSON of a log
-# § afterwards.
 
 
 JSON = json.JSONEncoder(ensure_ascii=False).encode
@@ -413,13 +396,6 @@ def _part(thing: object, name: str) -> object:
     if isinstance(thing, Mapping):
         return cast(Mapping[str, object], thing).get(name)
     return getattr(thing, name, None)
-
-
-# § How a call has ended, from what Inspect has just recorded of it: never a provider's words.
-# §
-# § A call's event is the last one in the call's span. Kinds of errors, digests, counts and
-# § ids leave
-# § this file; texts do not.
 
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})

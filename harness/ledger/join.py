@@ -1,4 +1,10 @@
-"""Which line of a journal and which event of a log are one call, and the rows they make."""
+"""Which line of a journal and which event of a log are one call, and the rows they make.
+
+A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one
+event per HTTP attempt. Where the two say different things, the journal stands in the row and the
+audit names the difference. What only a journal has was lost by the log; what only a log has is
+older than journals, or escaped them, which the audit names.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -35,14 +41,6 @@ from harness.prices import Book, book_from_json, read_book
 from harness.prices.cost import Price, Service
 from harness.records import Usage
 from harness.suite import failure_kind
-
-# § Fields of a row: what a call is, and how each attempt at it ended, told by one or both
-# § records.
-# §
-# § Where a journal and a log say different things, the journal stands in the row and the
-# § audit names
-# § the difference. Not here: which lines and events belong together (harness/ledger/join.py).
-
 
 SOURCES: Mapping[str, UsageSource] = {
     "live": "provider",
@@ -304,16 +302,6 @@ def _tokens(usage: Usage | None) -> dict[str, int | None]:
 
 
 NO_TOKENS: dict[str, int | None] = dict.fromkeys(_tokens(Usage()))
-
-
-# § The ledger's rows: journals and logs of one sitting, joined, one row per attempt.
-# §
-# § A journal's call meets its ModelEvents by the event's uuid, else by Inspect's span, which
-# § has one
-# § event per HTTP attempt. What only a journal has was lost by the log (killed, or forgotten
-# § by a
-# § retry); what only a log has is older than journals, or escaped them, which the audit
-# § names.
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:

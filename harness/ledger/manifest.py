@@ -1,4 +1,10 @@
-"""MANIFEST.json: the sha256 of every file of a run, each by its parts, and one root over all."""
+"""MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
+
+Covered is what `podium run` writes and later commands read, not what is made from it. The root is a
+Merkle root (RFC 6962, section 2.1): first the head (versions, books, history), then each file by
+path, each log followed by its samples. So one line of hex fixes a whole run, and a log that is
+shared in part, or redacted, can still be checked sample by sample.
+"""
 
 import hashlib
 import json
@@ -22,13 +28,6 @@ from harness.ledger.logs import open_log
 from harness.records import EMPTY, PODIUM
 from harness.reply_cache import FOLDER as STORE
 from harness.text import pluralise
-
-# § Merkle trees over byte strings, hashed as RFC 6962 (section 2.1) hashes them.
-# §
-# § Leaves and inner nodes are hashed with different first bytes, so that no inner node can be
-# § passed
-# § off as a leaf. What the leaves of a run are is harness/ledger/manifest.py.
-
 
 EMPTY_ROOT = hashlib.sha256(b"").digest()
 """The root of a tree without leaves."""
@@ -55,15 +54,6 @@ def root(leaves: Sequence[bytes]) -> bytes:
         paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
         level = [*paired, level[-1]] if len(level) % 2 else paired
     return level[0] if level else EMPTY_ROOT
-
-
-# § What lies in a run's directory, as digests: its logs sample by sample, its journals, its
-# § records.
-# §
-# § Covered is what `podium run` writes and later commands read. Not covered: what is made
-# § from it
-# § (reports, exports) and Inspect's own listings, which change with every visit of its
-# § viewer.
 
 
 FileKind = Literal["log", "journal", "record"]
@@ -300,20 +290,6 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table within a header; an empty one where a log has something else."""
     found: object = data.get(name)
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
-
-
-# § `MANIFEST.json`: what a run's directory held when the run ended, and one digest over all
-# § of it.
-# §
-# § The root is a Merkle root (harness/ledger/manifest.py) over everything the manifest says
-# § but the
-# § root itself: first the head (versions, books, history), then each file by path, each log
-# § followed by
-# § its samples. So one published line of hex fixes a whole run, and a log that is shared in
-# § part, or
-# § redacted, can still be checked sample by sample. Finding what was changed is tampering.py;
-# § who
-# § vouches for the manifest is signing.py.
 
 
 FILE, SIGNATURE = OWN

@@ -1,4 +1,8 @@
-"""What each question got, and what its calls come to."""
+"""What each question got, and what its calls come to.
+
+Calls are told apart by event uuid, because the logs of a resumed run repeat each other, and
+Inspect's own totals leave out cache reads and failed attempts. They are added up as they pass.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +28,6 @@ from harness.prices import EMBEDDED, Book, book_from_json
 from harness.prices.cost import Price, Service, cost, list_cost
 from harness.records import CONDUCTOR, FALLBACK, PODIUM, Usage
 from harness.suite import redacted_message
-
-# § Sums over calls, added up one call at a time so that no million calls are ever held at
-# § once.
-# §
-# § A sum says how much of it is known and how many calls it lacks; whoever shows it decides
-# § whether a
-# § part that is missing makes it unknown (harness/ledger/totals.py).
-
 
 ZERO = Decimal(0)
 Money = tuple[Decimal | None, Decimal | None]
@@ -260,18 +256,6 @@ def grades(kind: CallKind) -> bool:
 def failed(kind: CallKind) -> bool:
     """Return whether calls belong to attempts that failed, which Inspect's run totals count."""
     return not kind.counted and kind.billable
-
-
-# § What each question got, and what all calls of a sitting come to, read from Inspect logs
-# § alone.
-# §
-# § Calls are told apart by event uuid, because the logs of a resumed run repeat each other,
-# § and
-# § Inspect's own totals leave out cache reads and failed attempts. Logs are read raw and one
-# § sample at
-# § a time, newest log first; calls are added up as they pass (harness/ledger/questions.py).
-# § What is in one
-# § event is harness/ledger/logs.py; which logs make a sitting is harness/ledger/totals.py.
 
 
 GROUPINGS = ("difficulty", "platform")

@@ -1,4 +1,18 @@
-"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`."""
+"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
+
+Which journal a call is written to is known by the running task (a context variable that the
+adapters of solvers and scorers set). Without a journal (`inspect eval` on a suite) only the
+spending limit is kept. A reply that an earlier attempt of the run has paid for is read back:
+
+    draw = next_draw(request)
+    if draw and (event := draw.replayed(request)):
+        ...                     # the transcript has it now, as if it was read from a cache
+    else:
+        draw.keep(output)       # before anything is made of it, and before its outcome is written
+
+So a reply whose outcome is in a journal is in the store: it is billed once. One that came and was
+not stored when its process died has no outcome, and is named as in flight.
+"""
 
 import json
 import sys
@@ -47,18 +61,6 @@ from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
 from harness.text import pluralise
-
-# § The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
-# §
-# § `Pool.ask` and judges put every call through `asking`. Which journal it is written to is
-# § known by
-# § the running task (a context variable that the adapters of solvers and scorers set), so no
-# § system,
-# § suite or pool has to carry one. Without a journal (`inspect eval` on a suite) only the
-# § spending
-# § limit is kept. Not here: what a line looks like (journal.py), what a call costs
-# § (harness/prices/cost.py).
-
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -421,24 +423,6 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
             yield journal
     finally:
         journal.close()
-
-
-# § A reply that an earlier attempt of a run has paid for, read back into the log of a later
-# § one.
-# §
-# §     draw = next_draw(request)
-# §     if draw and (event := draw.replayed(request)):
-# §         ...                     # the transcript has it now, as if it was read from a
-# § cache
-# §     else:
-# §         draw.keep(output)       # before anything is made of it, and before its outcome is
-# § written
-# §
-# § So a reply whose outcome is in a journal is in the store: it is billed once. One that came
-# § and was
-# § not stored when its process died has no outcome, and is named as in flight. Where replies
-# § are kept,
-# § and until when, is harness/reply_cache.py; lines and money are asking.py.
 
 
 USAGES = ("usage", "usageMetadata", "usage_metadata")

@@ -1,4 +1,8 @@
-"""Which logs and journals are one run of a system, and everything that they say."""
+"""Which logs and journals are one run of a system, and everything that they say.
+
+What `podium run` knew (suite, system, pool, price book, workers) travels in a log's metadata and is
+validated here. Files are read one run at a time: that bounds memory, and two processes can share.
+"""
 
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -43,14 +47,6 @@ from harness.prices.cost import Service
 from harness.records import PODIUM
 from harness.request import service_tier
 from harness.suite import OFFICIAL, Prompt
-
-# § Find and read the Inspect logs that podium wrote, each file once.
-# §
-# § The log is the record: what `podium run` knew (suite, system, pool, price book, workers)
-# § travels in
-# § the log's metadata and is validated here, because a log comes in from outside. What the
-# § calls cost
-# § is harness/ledger/.
 
 
 class WorkerFacts(BaseModel):
@@ -206,14 +202,6 @@ def _read(path: Path, *, header_only: bool) -> EvalLog:
         ) from error
 
 
-# § Which files belong together: the logs and the journals of every sitting below a directory.
-# §
-# § A *sitting* is one Inspect task of one run directory, with all its logs and all its
-# § journals. It is
-# § the unit of work of audit and export, so that memory is bounded and two processes can
-# § share them.
-
-
 UP = 4
 """A log lies at most so many folders below the directory that has its run's journals."""
 LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
@@ -292,14 +280,6 @@ def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
 
 def _jsonl(place: Path) -> tuple[Path, ...]:
     return tuple(sorted(place.glob("*.jsonl")))
-
-
-# § What a log says of its samples and of their model calls, compact: no text, unless asked
-# § for.
-# §
-# § Read with harness/ledger/logs.py, one sample at a time. What the two records of a call
-# § come to is
-# § harness/ledger/join.py.
 
 
 NOTHING: Json = {}
@@ -429,12 +409,6 @@ def _lengths(events: Sequence[Json]) -> dict[str, int]:
             if isinstance(said, str):
                 found[event.get("uuid") or ""] = len(said)
     return found
-
-
-# § Everything that the files of one sitting say, before it is joined: logs and journals.
-# §
-# § What one row says is harness/ledger/join.py; which files belong together,
-# § sitting_files.py.
 
 
 @dataclass(slots=True)

@@ -1,4 +1,8 @@
-"""One question: its row for reviewers, added up from its calls, and all of it in full."""
+"""One question: its row for reviewers, added up from its calls, and all of it in full.
+
+Figures of an answer are those of the attempt that was graded; what discarded attempts and grading
+cost stands apart. Texts of exams that may not be published are withheld, their digests shown.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,17 +32,6 @@ from harness.pool_config import REPLAYING
 from harness.prices.cost import known_sum
 from harness.records import CONDUCTOR
 from harness.workflow import Step
-
-# § The reviewers' view: one flat row per (system, question, epoch), added up from ledger
-# § rows.
-# §
-# § Figures of an answer are those of the attempt that was graded, so that systems can be
-# § compared; what
-# § attempts that were discarded cost stands apart, and so does what grading cost. Unknown is
-# § None and
-# § stays None: a question with one unpriced call has no dollars. One query in full is
-# § details.py.
-
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
@@ -221,13 +214,6 @@ def _names(found: Iterable[str | None]) -> str:
     return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
 
 
-# § One query in full: every step with its calls, then the verdict and why.
-# §
-# § Reads the logs of one question only. Of exams whose questions may not be published, texts
-# § are
-# § withheld; what a text was can still be checked by its digest.
-
-
 NOTHING: tuple[None, Json] = (None, {})
 Known = dict[str, set[tuple[str, str]]]
 """Who was asked each question: suites and systems."""
@@ -407,9 +393,6 @@ def _wanted(wanted: QuestionFilter) -> str:
     system = f" by {wanted.system}" if wanted.system else ""
     epoch = "" if wanted.epoch is None else f" in epoch {wanted.epoch}"
     return f"{wanted.question!r}{system}{epoch}"
-
-
-# § One query in full, as text: what `podium audit DIR --query ID` prints.
 
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}

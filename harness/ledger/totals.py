@@ -1,4 +1,10 @@
-"""What a system's calls come to: per question, paid, and spent so far."""
+"""What a system's calls come to: per question, paid, and spent so far.
+
+Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the list price in
+the log's book, as if nothing had been cached anywhere, so that systems can be compared. *Paid*: the
+calls of all attempts that a provider billed, by the journals where there are any; nothing for
+recorded and rehearsal workers. Calls that grade are in neither.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -19,8 +25,6 @@ from harness.pool_config import REPLAYING
 from harness.prices import Book
 from harness.prices.cost import cost
 from harness.records import PODIUM
-
-# § What a directory's logs have spent so far, for a spending limit.
 
 
 def spent_in_logs(logs: Iterable[Path], known: Set[str] = frozenset()) -> Decimal:
@@ -65,15 +69,6 @@ def _billed(logs: Iterable[Path], known: Set[str]) -> Iterator[tuple[PricedLog, 
 def _is_ours(path: Path) -> bool:
     with open_log(path) as log, naming(path):
         return facts_in(log.header["eval"].get("metadata"), path) is not None
-
-
-# § What a run has spent so far, from all attempts: what `--max-usd` of a resumed run begins
-# § with.
-# §
-# § Journals have every call, also those that no log kept; what only a log has, because it is
-# § older or
-# § its journal is gone, counts as well. Not here: the meter of a run in progress
-# § (harness/budget.py).
 
 
 ZERO = Decimal(0)
@@ -209,16 +204,6 @@ class _Sums:
         self.dearest[ref] = max(usd, self.dearest.get(ref, ZERO))
 
 
-# § What left a purse for a sitting, as a range, from its journals: they alone have every
-# § call.
-# §
-# § A call that was dispatched and never answered may have been billed: it costs between
-# § nothing and
-# § what its request allowed. Only live workers cost anything. Not here: what a run may still
-# § spend
-# § (spending.py), and figures per query (harness/ledger/totals.py).
-
-
 @dataclass(frozen=True, slots=True)
 class Paid:
     """US dollars that were billed, as far as anybody knows."""
@@ -286,17 +271,6 @@ def _paid(call: CallLines, told: AttemptEnd, book: Book) -> Paid:
         return Paid(high=call.bound(book), unknown=1)
     usd = call.usd(told, book)
     return Paid(high=None, unpriced=1) if usd is None else Paid(usd, usd)
-
-
-# § A `Sitting`: one system that sat one exam, put together from all the logs of its attempts.
-# §
-# § A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from
-# § the newest
-# § log that has it, spend is counted from all of them, and a call that several logs repeat
-# § counts once.
-# § Headers are read first, to know which logs belong together; the samples of many logs are
-# § read in
-# § several processes, a sitting at a time (harness/parallel.py).
 
 
 Tokens = tuple[int, int, int, int]
@@ -448,17 +422,6 @@ def _sitting(newest_first: Sequence[_Head], figures: RunFigures, paid: ByScope |
         told=newest.told,
         paid=paid,
     )
-
-
-# § Totals of a ledger: what a question cost, and what a system costs per question.
-# §
-# § Two kinds of dollars, never mixed. *Would-be*: the calls of the graded attempts at the
-# § list price in
-# § the log's book, as if nothing had been cached anywhere, so that systems can be compared.
-# § *Paid*: the
-# § calls of all attempts that a provider billed, by the journals where there are any; nothing
-# § for
-# § recorded and rehearsal workers. Calls that grade are in neither.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""What one call costs: rates, tiers, caches and services of a price."""
+"""What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+
+Tiers are applied to a call, never to summed usage: whether a request is long is a fact of that
+request. Unknown is None and stays None.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -6,14 +10,6 @@ from decimal import Decimal
 from typing import Literal
 
 from harness.records import Usage
-
-# § What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
-# §
-# § Tiers are applied to a call, never to summed usage: whether a request is long is a fact of
-# § that
-# § request. Unknown is None and stays None. Not here: files of prices
-# § (harness/prices/book.py).
-
 
 MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)

@@ -1,4 +1,8 @@
-"""The same tokens at other prices: what each system would have cost at another book."""
+"""The same tokens at other prices: what each system would have cost at another book.
+
+Figures are per graded (question, epoch) pair and at list price. A call that a book does not price
+leaves no figure at that book: a smaller one would make its system look cheaper.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,16 +18,6 @@ from harness.prices import Book, book_from_json
 from harness.prices.cost import Price, known_sum, list_cost
 from harness.records import Usage
 from harness.text import columns
-
-# § The same tokens at other prices: what each system would have cost at another book.
-# §
-# § Logs keep tokens and the book of their day; nothing in them changes here. Figures are per
-# § graded
-# § (question, epoch) pair and at list price, as if nothing had been cached anywhere. A call
-# § that a book
-# § does not price leaves no figure at that book: a smaller one would make its system look
-# § cheaper.
-
 
 NAME = "reprice.json"
 UNKNOWN = "—"

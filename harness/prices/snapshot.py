@@ -1,4 +1,9 @@
-"""Make a price book from the package genai-prices, and compare books."""
+"""Make a price book from genai-prices: offline, dated, guarded; and compare books.
+
+The package answers for any day, also before anybody had written a price down. So a launch day on
+record is a bound, a price on record from the time itself wins, and an answer that is only assumed
+to have held is `carried-back`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,17 +19,6 @@ from harness.prices import BOOKS, UNDATED, Book, parse_book, read_book
 from harness.prices.book import RATES, book_text, record_of
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from harness.text import columns
-
-# § Make a price book from genai-prices: offline, dated, guarded. Nothing else imports that
-# § package.
-# §
-# § The package answers for any day, also for days before a model existed or before anybody
-# § had written
-# § its price down. So a launch day on record is a bound, a price on record from the time
-# § itself wins
-# § (harness/prices/book.py), and an answer that is only assumed to have held is `carried-
-# § back`.
-
 
 PACKAGE = "genai-prices"
 
@@ -274,9 +268,6 @@ def _of(price: Price) -> tuple[Rates, ...]:
     return tuple(tier.rates for tier in price.tiers)
 
 
-# § What differs between two books, and between a book and the package that it was made from.
-
-
 ABSENT = "—"
 
 
@@ -367,9 +358,6 @@ def number(value: Decimal) -> str:
     plain = format(value.normalize(), "f")
     whole, _, rest = plain.partition(".")
     return f"{whole}.{rest.ljust(2, '0')}"
-
-
-# § Price books as plain text for the terminal, in at most 100 columns.
 
 
 WIDTH = 98
