@@ -16,7 +16,7 @@ from harness.budget import Spend
 from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit
 from harness.ledger.runs import newest_logs
-from harness.ledger.totals import load_runs
+from harness.ledger.system_runs import load_runs
 from harness.records import Usage
 
 SAGE, CLERK = "scripted/sage", "scripted/clerk"

@@ -27,8 +27,8 @@ from harness.ledger.journal import (
     open_journal,
     read_lines,
 )
-from harness.ledger.runs import find_logs
-from harness.ledger.totals import CallLines, calls_of, spent, spent_in_logs
+from harness.ledger.runs import CallRecord, calls_of, find_logs
+from harness.ledger.system_runs import spent, spent_in_logs
 from harness.prices import Book, read_book
 from harness.prices.cost import Price
 from harness.records import GRADER, Usage
@@ -183,7 +183,7 @@ def test_the_workers_that_a_reward_asks_are_written_down_as_training(tmp_path: P
     assert all(call.outcome and call.outcome["usd"] for call in found)
 
 
-def judged_calls(log_dir: Path) -> list[CallLines]:
+def judged_calls(log_dir: Path) -> list[CallRecord]:
     """Return the calls that were made for grading, in order."""
     paths = sorted((log_dir / FOLDER / "rlpr_single_pupil").glob("*.jsonl"))
     found = [call for path in paths for call in calls_of(path)]

@@ -21,8 +21,8 @@ from toy import PRICES, calls, toy_pool
 from harness.audit import audit
 from harness.ledger.join import rows_of
 from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.runs import newest_logs, sittings_below
-from harness.ledger.totals import CallLines, calls_of, spent
+from harness.ledger.runs import CallRecord, calls_of, newest_logs, sittings_below
+from harness.ledger.system_runs import spent
 from harness.prices import read_book
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
@@ -39,10 +39,10 @@ class Killed:
 
     log_dir: Path
     journals: Sequence[Path]
-    calls: Sequence[CallLines]
+    calls: Sequence[CallRecord]
 
     @property
-    def asked(self) -> Sequence[CallLines]:
+    def asked(self) -> Sequence[CallRecord]:
         """The calls that went out; the others were read from the store."""
         return [one for one in self.calls if not (one.outcome and one.outcome["from_store"])]
 

@@ -14,7 +14,7 @@ from harness.cli import main
 from harness.errors import SpendLimit, UserError
 from harness.ledger.join import rows_of
 from harness.ledger.runs import find_logs, sittings_below
-from harness.ledger.totals import spent_in_logs
+from harness.ledger.system_runs import spent_in_logs
 from harness.prices.cost import Service
 from harness.records import Usage
 

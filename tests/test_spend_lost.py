@@ -12,7 +12,7 @@ from runs import BOOK
 from harness.budget import SPEND, Spend
 from harness.errors import SpendLimit
 from harness.ledger.call import TEMPLATE, Attempted, upper_bound
-from harness.ledger.totals import spent_so_far
+from harness.ledger.system_runs import spent_so_far
 from harness.prices.cost import Price, Rates, Tier
 from harness.records import Usage
 

@@ -108,7 +108,7 @@ def _candidates(
         yield rest, "same name without provider"
 
 
-# Google Cloud's billing export: rows of BigQuery's standard usage table ("Structure of Standard data
+# Google Cloud billing export: rows of BigQuery's standard usage table ("Structure of Standard data
 # export", cloud.google.com/billing/docs). One row is one SKU, e.g. "Generate content output token
 # count gemini 2.5 flash short input text": model and kind of token are read from that name,
 # "output" before "input", since a name may hold both. Rows other than `regular` are listed.

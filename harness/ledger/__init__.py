@@ -4,28 +4,3 @@ Read call.py (what a row says) first. While a run goes on: recorder.py (the one 
 hooks.py and journal.py. Read afterwards: logs.py, answers.py, runs.py; joined in join.py; added up
 in totals.py for the report, the audit, limits, `reprice` and the export.
 """
-
-from harness.ledger.logs import IN_FLIGHT, Phase
-from harness.ledger.questions import (
-    GROUPINGS,
-    CallKind,
-    CallSum,
-    CallSums,
-    QueryTotals,
-    QuestionResult,
-    RunFigures,
-    read_figures,
-)
-
-__all__ = [
-    "GROUPINGS",
-    "IN_FLIGHT",
-    "CallKind",
-    "CallSum",
-    "CallSums",
-    "Phase",
-    "QueryTotals",
-    "QuestionResult",
-    "RunFigures",
-    "read_figures",
-]

@@ -7,9 +7,9 @@ are known. None is "nobody knows"; it never becomes 0.
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from harness.prices.cost import (
     MTOK,
@@ -229,6 +229,14 @@ def money(attempted: Attempted, price: Price | None) -> Fields:
             found["gpu_s"] = gpu_seconds(attempted.usage, price.gpu)
             found["usd_gpu"] = gpu_cost(attempted.usage, price.gpu)
     return found
+
+
+def at_price(call: Call, price: Price | None) -> Call:
+    """Return a call as it would be at another price."""
+    sizes = call.prompt_bytes, call.max_tokens
+    service = cast(Service, call.service)
+    attempted = Attempted(call.billable, call.cache, call.usage, service, *sizes)
+    return replace(call, **money(attempted, price))
 
 
 def _known(attempted: Attempted, price: Price | None) -> Fields:

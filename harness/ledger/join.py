@@ -7,9 +7,10 @@ older than journals, or escaped them, which the audit names.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
@@ -32,8 +33,10 @@ from harness.ledger.runs import (
     CallRecord,
     Gathered,
     LogRecord,
+    RunFacts,
     RunFiles,
     SampleRecord,
+    calls_of,
     gather,
     naming_sitting,
 )
@@ -51,7 +54,7 @@ SOURCES: Mapping[str, UsageSource] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFacts:
-    """What all attempts of a call have in common; fields as in `LedgerRow`."""
+    """What all attempts of a call have in common; fields as in `Call`."""
 
     task: str
     suite: str
@@ -80,7 +83,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnd:
-    """How one attempt ended; fields as in `LedgerRow`."""
+    """How one attempt ended; fields as in `Call`."""
 
     attempt: int
     event: CallEvent | None
@@ -441,12 +444,31 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
     """Yield one row per HTTP attempt of a call that a journal has."""
     seen = found.events_of[call]
-    base = _base_of_call(found, call, record, seen)
-    last = seen[-1].event if seen else None
-    if not record.retries and len(seen) < 2 and not (last and tries_within(last)):
-        yield write(base, ended(1, record.outcome, last, _why(found, record)))  # nearly all calls
+    head, uuid = (
+        found.heads[record.journal],
+        str((record.intent.get("sample") or {}).get("uuid", "")),
+    )
+    base = _facts_of_call(
+        record,
+        head,
+        found.books.get(str(head.get("book_sha256", ""))),
+        log=seen[-1].log.name if seen else None,
+        counted=_counts(seen[-1]) if seen else uuid in found.whole,
+    )
+    # A process that closed its journal was not ended: the end of its call was not written.
+    why = UNWRITTEN if record.journal in found.closed else IN_FLIGHT
+    yield from _attempts(base, record, [one.event for one in seen], why)
+
+
+def _attempts(
+    base: CallFacts, record: CallRecord, events: Sequence[CallEvent], why: str
+) -> Iterator[Call]:
+    """Yield a call's HTTP attempts: the lines of each beside its event, where it has one."""
+    last = events[-1] if events else None
+    if not record.retries and len(events) < 2 and not (last and tries_within(last)):
+        yield write(base, ended(1, record.outcome, last, why))  # nearly all calls
         return
-    earlier = [one.event for one in (seen if record.tries.waited else seen[:-1])]
+    earlier = events if record.tries.waited else events[:-1]
     number = 0
     for at in range(max(len(record.retries), len(earlier))):
         retry = record.retries[at] if at < len(record.retries) else None
@@ -456,14 +478,9 @@ def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
             yield write(base, replace(told, attempt=number))
     if record.tries.waited:  # what was to follow never went out
         return
-    for told in (*within(last, 0), ended(0, record.outcome, last, _why(found, record))):
+    for told in (*within(last, 0), ended(0, record.outcome, last, why)):
         number += 1
         yield write(base, replace(_since_retry(told, record), attempt=number))
-
-
-def _why(found: Merged, record: CallRecord) -> str:
-    """Return why the end of a call is unknown: a process that closed its journal was not ended."""
-    return UNWRITTEN if record.journal in found.closed else IN_FLIGHT
 
 
 def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
@@ -485,12 +502,11 @@ def _since_retry(told: AttemptEnd, record: CallRecord) -> AttemptEnd:
         return replace(told, started=begun, latency_s=None)
 
 
-def _base_of_call(
-    found: Merged, call: str, record: CallRecord, seen: list[LoggedEvent]
+def _facts_of_call(
+    record: CallRecord, head: Json, book: Book | None, *, log: str | None, counted: bool
 ) -> CallFacts:
-    intent, head = record.intent, found.heads[record.journal]
+    intent = record.intent
     asked: Json = intent.get("sample") or {}
-    book = found.books.get(str(head.get("book_sha256", "")))
     return CallFacts(
         task=str(head.get("task", "")),
         suite=str(head.get("suite", "")),
@@ -499,13 +515,13 @@ def _base_of_call(
         question=str(asked.get("question", "")),
         epoch=int(asked.get("epoch") or 0),
         sample=str(asked.get("uuid", "")),
-        call=call,
-        log=seen[-1].log.name if seen else None,
+        call=str(intent.get("call", "")),
+        log=log,
         journal=record.journal,
         scope=intent["scope"],
         role=intent["role"],
         step=intent.get("step"),
-        counted=_counts(seen[-1]) if seen else str(asked.get("uuid", "")) in found.whole,
+        counted=counted,
         model=intent["model"],
         price_ref=intent["price_ref"],
         service=intent.get("service") or "standard",
@@ -517,27 +533,47 @@ def _base_of_call(
     )
 
 
-def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
-    """Yield the rows of an event that no journal has."""
-    event, sample, facts = seen.event, seen.sample, seen.log.facts
+def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Call]]]:
+    """Yield the calls of one journal, each with its attempts at a book, without any log."""
+    head: Json = {}
+    for record in calls_of(path, head):
+        base = _facts_of_call(record, head, book, log=None, counted=True)
+        yield record, [*_attempts(base, record, (), IN_FLIGHT)]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What a log's header says of all its calls, and the book that it embeds."""
+
+    name: str
+    task: str
+    facts: RunFacts | None
+    """None for logs that `podium run` did not write."""
+    book: Book | None
+
+
+def logged_call(
+    log: LogFacts, event: CallEvent, pair: tuple[str, int], sample: str, *, counted: bool
+) -> CallFacts:
+    """Return what a log alone says of a call, of a question and epoch."""
+    facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model
-    book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
-    base = CallFacts(
-        task=seen.log.task,
+    return CallFacts(
+        task=log.task,
         suite=facts.suite if facts else "",
         system=facts.system if facts else "",
         label=facts.label if facts else "live",
-        question=sample.question,
-        epoch=sample.epoch,
-        sample=sample.uuid,
+        question=pair[0],
+        epoch=pair[1],
+        sample=sample,
         call=event.id,
-        log=seen.log.name,
+        log=log.name,
         journal=None,
         scope="scoring" if event.phase == "score" else "inference",
         role=event.role,
         step=event.step,
-        counted=_counts(seen),
+        counted=counted,
         model=event.model,
         price_ref=price_ref,
         service=worker.service if worker else "standard",
@@ -545,8 +581,17 @@ def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
         max_tokens=event.max_tokens,
         prompt_sha256=None,
         begun=event.started,
-        price=book.price(price_ref) if book else None,
+        price=log.book.price(price_ref) if log.book else None,
     )
+
+
+def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
+    """Yield the rows of an event that no journal has."""
+    event, sample, facts = seen.event, seen.sample, seen.log.facts
+    book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
+    log = LogFacts(seen.log.name, seen.log.task, facts, book)
+    pair = sample.question, sample.epoch
+    base = logged_call(log, event, pair, sample.uuid, counted=_counts(seen))
     tries = [*within(event, 1)]
     yield from (write(base, told) for told in (*tries, of_event(event, len(tries) + 1)))
 

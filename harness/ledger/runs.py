@@ -5,7 +5,7 @@ validated here. Files are read one run at a time: that bounds memory, and two pr
 """
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -540,3 +540,23 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         found.twice.append(f"call {call} has two outcomes")
     else:
         known.outcome = entry
+
+
+def calls_of(path: Path, head: dict[str, Any] | None = None) -> Iterator[CallRecord]:
+    """Yield the calls of one journal, in the order of their intents; its first line goes to `head`.
+
+    Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
+    """
+    calls: dict[str, CallRecord] = {}
+    first: dict[str, Any] = {} if head is None else head
+    for line in read_lines(path):
+        kind, call = line.get("kind"), str(line.get("call", ""))
+        if kind == "head":
+            first.update(line)
+        elif kind == "intent":
+            calls[call] = CallRecord(path.name, line)
+        elif call in calls and kind in ("retry", "again"):
+            calls[call].tries.add(line, first.get("schema"))
+        elif call in calls and kind == "outcome":
+            calls[call].outcome = line
+    yield from calls.values()
