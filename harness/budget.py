@@ -186,27 +186,36 @@ class Spend:
         self._settled = self._settled or anyio.Event()
         await self._settled.wait()
 
-    def add(
-        self,
-        price_ref: str,
-        usage: Usage | None,
-        service: Service = "standard",
-        *,
-        cached: bool = False,
-    ) -> Decimal | None:
-        """Count one finished call, as it was served, and return its price; None when it has none.
+    def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
+        """Return what a finished call cost at the run's book, as it was served."""
+        price = self.book.price(ref)
+        usd = cost(usage, price, service) if usage is not None and price is not None else None
+        return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
+
+    def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
+        """Count one finished call, and return its price; None when it has none.
 
         With a limit, the next `allowance` is then refused: an unknown price is not zero. A reply
         that was `cached` here has a price, and nobody is paid.
         """
-        price = self.book.price(price_ref)
-        usd = cost(usage, price, service) if usage is not None and price is not None else None
+        usd = price.usd
         if usd is not None:
             self.spent += ZERO if cached else usd
-            self._dearest[price_ref] = max(usd, self._dearest.get(price_ref, ZERO))
+            self._dearest[price.ref] = max(usd, self._dearest.get(price.ref, ZERO))
         elif self._unpriced is None and not cached:
-            self._unpriced = f"{price_ref} have no price ({_why(usage, price, service)})"
+            self._unpriced = f"{price.ref} have no price ({price.why})"
         return usd
+
+
+@dataclass(frozen=True, slots=True)
+class CallPrice:
+    """What one finished call cost: worked out once, for the journal and for every meter."""
+
+    ref: str
+    """Key in the price book."""
+    usd: Decimal | None
+    why: str = ""
+    """It is unknown."""
 
 
 @dataclass(slots=True)
@@ -247,11 +256,9 @@ class Allowance:
         for _ in range(requests):
             self.spend.lost(self.price_ref, self.most)
 
-    def paid(
-        self, usage: Usage | None, service: Service = "standard", *, cached: bool = False
-    ) -> Decimal | None:
+    def paid(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
         """Count the reply, and return its price; a worker that passes its bound is remembered."""
-        usd = self.spend.add(self.price_ref, usage, service, cached=cached)
+        usd = self.spend.add(price, cached=cached)
         if usd is not None and self.most is not None and usd > self.most and not cached:
             self.spend.exceeded(self.price_ref, usd, self.most)
         return usd
@@ -285,21 +292,14 @@ class QuestionSpend(Spend):
         """This meter, then the run's."""
         return (self, self._of_run)
 
-    def add(
-        self,
-        price_ref: str,
-        usage: Usage | None,
-        service: Service = "standard",
-        *,
-        cached: bool = False,
-    ) -> Decimal | None:
+    def add(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
         """Count one finished call in both meters; None when it has no price.
 
         Here one that was `cached` counts as well: what a question may cost, and so what becomes of
         it, does not depend on who asked before.
         """
-        self._of_run.add(price_ref, usage, service, cached=cached)
-        return Spend.add(self, price_ref, usage, service)
+        self._of_run.add(price, cached=cached)
+        return Spend.add(self, price)
 
     def lost(self, price_ref: str, most: Decimal | None) -> None:
         """Count a request that got no answer in both meters."""

@@ -39,7 +39,8 @@ def forget_seconds(sample: Json) -> None:
 
 def seconds(folder: Path) -> list[float | None]:
     """Return how long the solvers of a run took."""
-    return [one.latency_s for one in read_figures(newest_logs([folder], recursive=False)).attempts]
+    attempts, _ = read_figures(newest_logs([folder], recursive=False))
+    return [one.latency_s for one in attempts]
 
 
 @pytest.fixture

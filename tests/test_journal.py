@@ -17,6 +17,7 @@ from toy import PRICES, calls, toy_pool, toy_run
 from conductor.reward import PlanSettings, plan_answerer
 from harness.errors import UserError
 from harness.ledger.call import TEMPLATE
+from harness.ledger.join import journal_calls
 from harness.ledger.journal import (
     FOLDER,
     OLDER,
@@ -68,9 +69,9 @@ def intent(**changes: object) -> Intent:
 def test_the_lines_of_a_call_are_read_together(tmp_path: Path) -> None:
     sat(tmp_path, ["q1: 429 500 answer", "q2: answer"])
     (path,) = (tmp_path / FOLDER).glob("*/*.jsonl")
-    found = {call.intent["sample"]["question"]: call for call in calls_of(path)}
-    assert [len(found[name].retries) for name in ("q1", "q2")] == [2, 0]
-    assert [told.billable for told in found["q1"].attempts()] == ["no", "no", "yes"]
+    found = {one.intent["sample"]["question"]: each for one, each in journal_calls(path, BOOK)}
+    assert [len(found[name]) for name in ("q1", "q2")] == [3, 1]
+    assert [call.billable for call in found["q1"]] == ["no", "no", "yes"]
 
 
 def test_lines_that_nobody_can_read_are_left_out_and_named(tmp_path: Path) -> None:
@@ -207,4 +208,7 @@ def test_a_judge_that_is_asked_again_adds_to_the_tasks_journals(tmp_path: Path) 
     judging.sat(tmp_path, judging.Judge())
     ended = [call.outcome and call.outcome["error"] for call in judged_calls(log_dir)]
     assert ended == ["RuntimeError", None]
-    assert all(told.billable for call in judged_calls(log_dir) for told in call.attempts())
+    paths = (log_dir / FOLDER / "rlpr_single_pupil").glob("*.jsonl")
+    assert all(
+        call.billable for path in paths for _, each in journal_calls(path, BOOK) for call in each
+    )

@@ -8,7 +8,6 @@ import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,12 +29,13 @@ from harness.audit.evidence import (
 )
 from harness.audit.invariants import INVARIANTS, manifest, same_twice, settled
 from harness.files import read_json
-from harness.ledger.call import ZERO, Call, canonical, plain
+from harness.ledger.call import Call, canonical, plain
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.manifest import FILE
 from harness.ledger.runs import UP, RunFiles, gather, naming_sitting, sittings_below
+from harness.ledger.totals import CallSum, sums_by
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
 
@@ -43,56 +43,6 @@ COMPARED = ("ledger", "samples", "runs", "hooks")
 """Who counts tokens: our rows, and three of Inspect's own totals."""
 UNLABELLED = "unlabelled"
 """Of calls that podium did not make: nobody wrote down whether they were paid."""
-
-
-@dataclass(slots=True)
-class DollarTotals:
-    """What one scope cost."""
-
-    priced: Decimal = ZERO
-    """At the book, of the rows that have a price: no total, but where all have one."""
-    low: Decimal = ZERO
-    high: Decimal | None = ZERO
-    """None when nothing bounds a row."""
-    listed: Decimal | None = ZERO
-    """At list price, as if nothing had been cached; None when a reply has none."""
-    unpriced: int = 0
-    """Rows that were billed at a price nobody knows."""
-    unknown: int = 0
-    """Rows that may have been billed: between low and high."""
-
-    @property
-    def total(self) -> Decimal | None:
-        """At the book; None when the price of any row is unknown."""
-        return None if self.unpriced or self.unknown else self.priced
-
-    def add(self, row: Call) -> None:
-        """Count one row."""
-        if row.usd is not None:
-            self.priced += row.usd
-        if row.billable == "unknown":
-            self.unknown += 1
-            self.high = _added(self.high, row.usd_high)
-            return
-        self.listed = _added(self.listed, row.usd_list)
-        self.high = _added(self.high, row.usd)
-        if row.usd is None:
-            self.unpriced += 1
-        else:
-            self.low += row.usd
-
-    def join(self, other: "DollarTotals") -> None:
-        """Add other dollars of the same scope."""
-        self.priced += other.priced
-        self.low += other.low
-        self.high = _added(self.high, other.high)
-        self.listed = _added(self.listed, other.listed)
-        self.unpriced += other.unpriced
-        self.unknown += other.unknown
-
-
-def _added(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    return None if one is None or other is None else one + other
 
 
 @dataclass(slots=True)
@@ -104,7 +54,7 @@ class Reconciled:
     """Of each record that has any."""
     causes: dict[str, dict[str, Tokens]] = field(default_factory=dict[str, dict[str, Tokens]])
     """By record: what the ledger counts and that record does not (negative: the other way)."""
-    dollars: dict[str, DollarTotals] = field(default_factory=dict[str, DollarTotals])
+    dollars: dict[str, CallSum] = field(default_factory=dict[str, CallSum])
     """By label and scope, e.g. `live inference`."""
 
     def join(self, other: "Reconciled") -> None:
@@ -117,14 +67,13 @@ class Reconciled:
             for cause, tokens in causes.items():
                 mine[cause] = plus(mine.get(cause, NO_TOKENS), tokens)
         for name, dollars in other.dollars.items():
-            self.dollars.setdefault(name, DollarTotals()).join(dollars)
+            self.dollars[name] = self.dollars.get(name, CallSum()).plus(dollars)
 
 
 def table_of(evidence: Evidence) -> Reconciled:
     """Return the figures of one sitting."""
     found = Reconciled(counts=_counts(evidence))
-    for row in evidence.rows:
-        found.dollars.setdefault(f"{_label(evidence, row)} {row.scope}", DollarTotals()).add(row)
+    found.dollars = sums_by(evidence.rows, lambda row: f"{_label(evidence, row)} {row.scope}")
     found.tokens["ledger"] = _sum(spent(evidence.rows).values())
     unbelieved = minus(found.tokens["ledger"], _sum(spent(evidence.counted).values()))
     for name, tokens, causes in (_samples(evidence), _runs(evidence), _hooks(evidence)):
@@ -436,12 +385,12 @@ def _tokens_line(title: str, tokens: Tokens) -> str:
     return line if len(title) <= 42 else f"{title}\n{line.removeprefix(title):>96}"
 
 
-def _dollars_lines(name: str, dollars: DollarTotals) -> Iterator[str]:
-    parts = (dollars.total, dollars.low, dollars.high, dollars.listed)
-    shown = ("unknown" if part is None else plain(part) for part in parts)
-    yield f"{name:<26}" + "".join(f"{part:>18}" for part in shown)
-    if dollars.unpriced:
-        yield f"  {dollars.unpriced:,} calls have no price; the others cost {plain(dollars.priced)}"
+def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
+    found = _dollars(dollars)
+    parts = (found[part] or "unknown" for part in ("total", "low", "high", "listed"))
+    yield f"{name:<26}" + "".join(f"{part:>18}" for part in parts)
+    if unpriced := dollars.paid.unpriced:
+        yield f"  {unpriced:,} calls have no price; the others cost {plain(dollars.usd)}"
     if dollars.unknown:
         yield f"  {dollars.unknown:,} attempts may have been billed"
 
@@ -525,6 +474,16 @@ def _tokens(tokens: Tokens) -> dict[str, int]:
     return {name.replace(" ", "_"): count for name, count in zip(NAMES, tokens, strict=True)}
 
 
-def _dollars(dollars: DollarTotals) -> dict[str, Any]:
-    found = {name: plain(value) for name, value in asdict(dollars).items()}
-    return {**found, "total": plain(dollars.total)}
+def _dollars(dollars: CallSum) -> dict[str, Any]:
+    """Return dollars of one label and scope: decimals as text, None for what is unknown."""
+    paid = dollars.paid
+    found = {
+        "priced": dollars.usd,
+        "low": paid.low,
+        "high": paid.high,
+        # Of a call that may have been billed no list price is known, nor asked for.
+        "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
+        "total": dollars.billed,
+    }
+    counts = {"unpriced": paid.unpriced, "unknown": paid.unknown}
+    return {**{name: plain(value) for name, value in found.items()}, **counts}

@@ -444,16 +444,14 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
     """Yield one row per HTTP attempt of a call that a journal has."""
     seen = found.events_of[call]
-    head, uuid = (
-        found.heads[record.journal],
-        str((record.intent.get("sample") or {}).get("uuid", "")),
-    )
+    head = found.heads[record.journal]
+    asked: Json = record.intent.get("sample") or {}
     base = _facts_of_call(
         record,
         head,
         found.books.get(str(head.get("book_sha256", ""))),
         log=seen[-1].log.name if seen else None,
-        counted=_counts(seen[-1]) if seen else uuid in found.whole,
+        counted=_counts(seen[-1]) if seen else str(asked.get("uuid", "")) in found.whole,
     )
     # A process that closed its journal was not ended: the end of its call was not written.
     why = UNWRITTEN if record.journal in found.closed else IN_FLIGHT

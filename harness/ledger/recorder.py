@@ -31,7 +31,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
-from harness.budget import Allowance, Spend
+from harness.budget import Allowance, CallPrice, Spend
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
@@ -56,7 +56,6 @@ from harness.ledger.hooks import (
 )
 from harness.ledger.journal import CallOutcome, Head, Intent, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
-from harness.prices.cost import Service, cost
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
@@ -141,6 +140,8 @@ class CallInFlight:
     output: ModelOutput | None = None
     usage: Usage | None = None
     """What the provider counted; None when it counted nothing."""
+    price: CallPrice | None = None
+    """What its reply cost, for whoever pays; None where nobody counts dollars."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
     """As it is written down, where that is done; None while nothing was dispatched."""
@@ -194,7 +195,6 @@ class Payment:
     """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
 
     allowance: Allowance
-    service: Service
     span: str | None
 
     async def take(self) -> None:
@@ -215,8 +215,8 @@ class Payment:
             return
         billable, cached = asked.billable, asked.ended.cache == "read"
         self._lost(1 if billable == "unknown" else 0)
-        if billable == "yes" or cached:
-            asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+        if asked.price and (billable == "yes" or cached):
+            asked.usd = self.allowance.paid(asked.price, cached=cached)
         elif billable == "no":
             asked.usd = Decimal(0)
 
@@ -299,13 +299,15 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
         event = last_event(span)
         if event or (flight and flight.call):
             _end(asked, event, flight, error)
+            _set_price(asked, request, spend)
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
-                _write(asked, flight, spend)
+                _write(asked, flight)
         raise
     finally:
         WAITING.reset(token)
     _end(asked, last_event(span), flight)
-    _write(asked, flight, spend)
+    _set_price(asked, request, spend)
+    _write(asked, flight)
 
 
 def _end(
@@ -330,9 +332,9 @@ def _end(
     asked.usage = asked.ended.usage
 
 
-def _write(asked: CallInFlight, flight: JournalledCall | None, spend: Spend | None) -> None:
+def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
     if flight and asked.ended:
-        flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
+        flight.journal.outcome(flight.dispatched(), asked.ended)
         if asked.ended.unbelieved:
             flight.recorder.journal.unbelieved[flight.request.role] += 1
 
@@ -342,37 +344,38 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
     asked, recorder = CallInFlight(event.output), RECORDER.get()
     ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
     asked.ended, asked.usage = ended, ended.usage
+    _set_price(asked, request, spend)
     if recorder:
         journal = recorder.journal.journal()
         call = journal.intent(_intent(request, recorder, event.span_id))
-        journal.outcome(call, _priced(ended, request, spend))
+        journal.outcome(call, asked.ended or ended)
         recorder.replays.append(call)
-    if spend:
-        named = request.price_ref, asked.usage, request.service
-        asked.usd = spend.add(*named, cached=True)
+    if spend and asked.price:
+        asked.usd = spend.add(asked.price, cached=True)
     return asked
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
     """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    price, service = spend.book.price(request.price_ref), request.service
     most = None
     if request.is_bounded:
         sizes = request.prompt_bytes, request.max_tokens
-        most = upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
+        attempted = Attempted("unknown", "none", None, request.service, *sizes)
+        most = upper_bound(attempted, spend.book.price(request.price_ref))
     allowance = Allowance(spend, request.price_ref, most, request.requests)
-    return Payment(allowance, service, current_span_id())
+    return Payment(allowance, current_span_id())
 
 
-def _priced(ended: CallOutcome, request: Request, spend: Spend | None) -> CallOutcome:
-    """Return an outcome with what it cost, so that a book or a count changed later shows."""
-    price = spend.book.price(request.price_ref) if spend else None
-    if price is None or (ended.usage is None and not ended.refused):
-        return ended
-    if ended.refused or ended.cache == "read":
-        return replace(ended, usd="0")
-    usd = cost(ended.usage or Usage(), price, request.service)
-    return replace(ended, usd=plain(usd))
+def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:
+    """Work out what a call cost, and note it in its outcome, so that a book changed later shows."""
+    ended = asked.ended
+    if spend is None or ended is None:
+        return
+    asked.price = spend.price(request.price_ref, ended.usage, request.service)
+    if spend.book.price(request.price_ref) is None or (ended.usage is None and not ended.refused):
+        return
+    free = ended.refused or ended.cache == "read"
+    asked.ended = replace(ended, usd="0" if free else plain(asked.price.usd))
 
 
 def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:

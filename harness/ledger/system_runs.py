@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from harness.errors import UserError
 from harness.ledger.answers import PLANNING, SECRET, answer_key, fault_of
-from harness.ledger.call import Call
+from harness.ledger.call import Call, Scope
 from harness.ledger.join import LogFacts, journal_calls, logged_call, of_event, write
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import (
@@ -378,10 +378,8 @@ def read_paid(logs: Sequence[Path]) -> ByScope | None:
         return None
     folders = sorted({path.parent for path in logs})
     journals = [path for folder in folders for path in journals_of(folder, about.task)]
-    attempts = (
-        call for path in journals for _, calls in journal_calls(path, about.book) for call in calls
-    )
-    found = sums_by(attempts, lambda call: call.scope)
+    attempts = _journalled(journals, about.book, set())
+    found: dict[Scope, CallSum] = sums_by(attempts, lambda call: call.scope)
     return {scope: one.paid for scope, one in found.items()} if journals else None
 
 
