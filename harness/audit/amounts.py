@@ -72,7 +72,6 @@ def token_partition(evidence: Evidence) -> InvariantCheck:
 
 
 def _wrong(usage: Usage) -> Iterator[str]:
-    """Yield how a call's counts contradict each other."""
     reasoning, total = usage.reasoning or 0, usage.total_reported
     counts = (usage.input, usage.cache_read, usage.cache_write, usage.output, reasoning)
     if min(counts) < 0:
@@ -89,7 +88,6 @@ def _wrong(usage: Usage) -> Iterator[str]:
 
 
 def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> list[str]:
-    """Return how a row differs from its provider's own usage; weak where nobody can compare."""
     told: object = orjson.loads(row.raw_usage or "{}")
     raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
     dialect = dialect_of(raw)
@@ -281,7 +279,6 @@ def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
 def _group(
     evidence: Evidence, log: LogRecord, row: Call, here: bool
 ) -> tuple[str, str, bool] | None:
-    """Return the kind and the run of a row that a log's total may lack, and whether it must."""
     run = _run_of(evidence, row)
     if here:
         earlier = run.created < log.created
@@ -320,7 +317,6 @@ Part = tuple[CauseGroup, Sums]
 
 
 def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    """Yield combinations of groups, the fewest first; of many groups those of whole kinds."""
     if len(parts) <= MOST:
         for size in range(len(parts) + 1):
             yield from combinations(parts, size)
@@ -384,7 +380,6 @@ def _why_none(evidence: Evidence) -> tuple[str, bool]:
 
 
 def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """Yield books whose rates are not those of the book they name, and journals of another book."""
     for log in evidence.logs:
         if log.facts is None:
             continue
@@ -414,7 +409,6 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
 
 
 def _rates(book: Book) -> dict[str, tuple[Decimal | None, ...]]:
-    """Return what logs of every version embed."""
     return {
         ref: (price.input, price.output, price.cache_read, price.cache_write)
         for ref, price in book.prices.items()
@@ -425,7 +419,6 @@ _SHIPPED: dict[str, Book | None] = {}
 
 
 def _shipped(name: str) -> Book | None:
-    """Return the book of that name that comes with podium; None when there is none."""
     if name not in _SHIPPED:
         try:
             _SHIPPED[name] = None if "/" in name or name.endswith(".toml") else read_book(name)

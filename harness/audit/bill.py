@@ -400,8 +400,6 @@ class BucketLayer:
 
 @dataclass(slots=True)
 class _Pile:
-    """The lines of one account."""
-
     buckets: dict[Key, Billed] = field(default_factory=dict[Key, Billed])
     requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
     nameless: int = 0
@@ -451,7 +449,6 @@ def _add(pile: _Pile, line: InvoiceLine) -> None:
 
 
 def _joined(piles: list[_Pile]) -> _Pile:
-    """Return one pile; accounts that share a bucket and model are added up."""
     whole = piles[0] if piles else _Pile()
     for pile in piles[1:]:
         for key, billed in pile.buckets.items():

@@ -93,7 +93,6 @@ def _other_grades(
 
 
 def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
-    """Say whether a sample has a verdict that a journal has of it."""
     lines = evidence.merged.gathered.grade_lines.get(sample.uuid, [])
     digest = sample.digests.graded if sample.digests else None
     return any(
@@ -143,7 +142,6 @@ def integrity(evidence: Evidence) -> InvariantCheck:
 
 
 def _ends(evidence: Evidence) -> InvariantCheck:
-    """Name journals that lack their last lines though the run they are of has ended well."""
     found = InvariantCheck()
     logs = sorted((log.created[:SECONDS], log.status) for log in evidence.logs)
     for journal in evidence.merged.gathered.journals:
@@ -155,7 +153,6 @@ def _ends(evidence: Evidence) -> InvariantCheck:
 
 
 def _archives(evidence: Evidence) -> InvariantCheck:
-    """Name what two readers of a log would see differently, and logs that are here twice."""
     found = InvariantCheck()
     for log in evidence.logs:
         for oddity in log.oddities:
@@ -174,7 +171,6 @@ def _archives(evidence: Evidence) -> InvariantCheck:
 
 
 def _in_experiment(evidence: Evidence) -> InvariantCheck:
-    """Compare a sitting's newest log with the record of the experiment beside it."""
     found, logs = InvariantCheck(), evidence.merged.gathered.files.logs
     facts = evidence.facts
     if not logs or facts is None or facts.redacted or not (logs[0].parent / FILE).is_file():
@@ -211,7 +207,6 @@ def _unlike(experiment: Experiment, log: LogRecord, facts: RunFacts) -> Iterator
 
 
 def _chains(evidence: Evidence) -> InvariantCheck:
-    """Name what breaks a journal's chain: every line follows the one before it."""
     found = InvariantCheck()
     if not evidence.has_journal:
         found.skipped, found.matters = evidence.why_no_journal(), True

@@ -414,7 +414,6 @@ def _parsed(text: str, path: Path, number: int) -> Any:
 
 
 def _buckets(path: Path) -> Iterator[Any]:
-    """Yield the buckets of all pages; a value without `data` is a bucket itself."""
     for number, value in _values(path):
         data: Any = cast(dict[str, Any], value).get("data") if isinstance(value, dict) else None
         if data is None:

@@ -87,7 +87,6 @@ def compare(bucket: BucketPair) -> BucketVerdict:
 
 
 def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
-    """Return what there is to say of one measure, and whether it is all right."""
     side = bucket.side
     theirs: Number = getattr(bucket.billed, measure)
     ours: Number = getattr(side.known, measure)
@@ -206,7 +205,6 @@ class Count:
             )
 
     def _by_id(self, row: Call, line: InvoiceLine) -> None:
-        """Compare a call with the line that has its id."""
         self._noted(row)
         request = line.request_id or ""
         if request in self.seen:
@@ -257,7 +255,6 @@ def _take(side: Side, line: InvoiceLine) -> None:
 
 
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
-    """Return what one request's two records disagree on; empty when they agree."""
     if row.billable == "no":
         return "the ledger says that the provider refused it, the invoice bills it"
     pairs = (
@@ -314,7 +311,6 @@ def reconcile(
 
 
 def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
-    """Return the buckets to compare, and a line for those before the run or after it."""
     keys = sorted(ledger.bill.buckets.keys() | ledger.sides.keys(), key=lambda key: (*key[0], key))
     if ledger.first is None or ledger.last is None:
         return keys, []
@@ -327,7 +323,6 @@ def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
 
 
 def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
-    """Return, per model, the measures whose sums over all buckets are the same on both sides."""
     ours: dict[str, Counter[str]] = defaultdict(Counter)
     for key in keys:
         side, billed = ledger.sides.get(key, Side()), ledger.bill.buckets.get(key, Billed())
@@ -387,7 +382,6 @@ def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
 
 
 def _unknown_requests(ledger: Count) -> list[InvoiceFault]:
-    """Return the requests that nothing in the ledger may be, where ids are compared."""
     lost: list[InvoiceLine] = []
     for request, line in ledger.bill.requests.items():
         if request in ledger.seen or _is_outside(ledger, line):
@@ -416,7 +410,6 @@ def _listed(ledger: Count) -> list[InvoiceFault]:
 
 
 def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
-    """Return the first few faults of a kind, and one that counts the others."""
     if len(faults) <= LISTED:
         return faults
     rest = len(faults) - LISTED

@@ -78,12 +78,10 @@ def _twice(evidence: Evidence) -> Iterator[Said]:
 
 
 def _journaled(facts: RunFacts | None) -> bool:
-    """Say whether a log states that all its calls are in journals that should be here."""
     return facts is not None and facts.journal is not None and not facts.redacted
 
 
 def _gone(evidence: Evidence) -> Iterator[Said]:
-    """Yield logs whose calls were written down, where no journal is left."""
     for log in evidence.logs:
         if _journaled(log.facts) and any(one.events or one.lost for one in log.samples):
             yield f"log {log.name}", GONE
@@ -134,7 +132,6 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
-    """Yield how two records of a call's end differ."""
     ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
         theirs = _as_told(theirs, ours)
@@ -151,7 +148,6 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
 
 
 def _ended_otherwise(record: CallRecord, event: CallEvent) -> Iterator[str]:
-    """Yield how two records of a call's end differ, beside its tokens."""
     outcome: Json = record.outcome or {}
     if event.error or outcome.get("event") != event.id:
         return
@@ -188,7 +184,6 @@ def _as_told(usage: Usage, journal: Usage) -> Usage:
 
 
 def _others(usage: Usage | None) -> str:
-    """Return the counts that are not among Inspect's five, in words."""
     if usage is None:
         return "nothing"
     named = ("reasoning", "total_reported", *OWN)
@@ -196,7 +191,6 @@ def _others(usage: Usage | None) -> str:
 
 
 def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]) -> Iterator[str]:
-    """Yield how an intent differs from the call that the log has, beside its tokens."""
     event, sample = seen.event, seen.sample
     if intent.get("model") != event.model:
         yield f"the journal names model {intent.get('model')}, the log {event.model}"
@@ -215,14 +209,12 @@ def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]
 
 
 def _terms(facts: RunFacts | None) -> Terms:
-    """Return what a log says of its workers' prices; nothing for logs older than journals."""
     if facts is None or facts.journal is None:
         return {}
     return {name: (one.price, one.service) for name, one in facts.workers.items()}
 
 
 def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
-    """Yield what a journal's head says that the run's logs do not."""
     facts = evidence.facts
     if facts is None:
         return
@@ -287,7 +279,6 @@ def texts_agree(evidence: Evidence) -> InvariantCheck:
 def _call(
     evidence: Evidence, record: CallRecord, events: list[LoggedEvent], found: InvariantCheck
 ) -> Iterator[str]:
-    """Yield how the texts of one call differ."""
     if not events:
         found.notes[NO_EVENT] += 1
         return
@@ -339,7 +330,6 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
 
 
 def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> Iterator[str]:
-    """Yield where a sample's answer, or how it was made, is not what was written down."""
     digests = sample.digests
     if digests is None:
         return
@@ -421,7 +411,6 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
 
 
 def _replayed(facts: RunFacts) -> bool:
-    """Say whether a system declares that its plans were made earlier."""
     return "plans" in facts.args
 
 
@@ -456,7 +445,6 @@ def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
 
 
 def _other_model(row: Call) -> bool:
-    """Say whether a reply names another model; a dated name of the one asked for is no other."""
     if row.label != LIVE or not row.served_model:
         return False
     asked = row.model.rsplit("/", 1)[-1].removesuffix("-latest")
@@ -509,7 +497,6 @@ def _band(evidence: Evidence, rows: Iterable[Call]) -> Iterator[str]:
 
 
 def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
-    """Yield workers that are set to reason and of which no reply has reasoning tokens."""
     facts = evidence.facts
     worker = facts.workers.get(rows[0].role) if facts else None
     if worker is None or len(rows) < ENOUGH:

@@ -88,7 +88,6 @@ def table_of(evidence: Evidence) -> Reconciled:
 
 
 def _label(evidence: Evidence, row: Call) -> str:
-    """Return a row's label; logs that podium did not write have none."""
     seen = evidence.seen.get(row.event or "")
     foreign = row.journal is None and seen is not None and seen.log.facts is None
     return UNLABELLED if foreign else row.label
@@ -140,7 +139,6 @@ def _samples(evidence: Evidence) -> Told:
 
 
 def _runs(evidence: Evidence) -> Told:
-    """The totals of the newest log that has any."""
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
         return "runs", NO_TOKENS, {"runs that were stopped have no total": _ledger(evidence)}
@@ -280,7 +278,6 @@ def name_of(files: RunFiles) -> str:
 def _check_whole(
     folder: Path, sittings: Sequence[RunFiles], whole: AuditPart, bills: Sequence[InvariantCheck]
 ) -> None:
-    """Check what is not of one sitting: reading twice, manifests, bills."""
     smallest = min(sittings, key=lambda one: (one.size, name_of(one)))
     whole.findings["I13"].add(same_twice(smallest, name_of(smallest)))
     runs = runs_of(folder, sittings)
@@ -408,7 +405,6 @@ def _verdicts(audit: Audit) -> Iterator[str]:
 
 
 def _summary(audit: Audit) -> str:
-    """Return the verdict in a line: what fails, and what a strict audit would fail on."""
     failed = sum(verdict.status == "fail" for verdict in audit.verdicts)
     weak = sum(verdict.status == "weak" for verdict in audit.verdicts)
     said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
@@ -475,7 +471,6 @@ def _tokens(tokens: Tokens) -> dict[str, int]:
 
 
 def _dollars(dollars: CallSum) -> dict[str, Any]:
-    """Return dollars of one label and scope: decimals as text, None for what is unknown."""
     paid = dollars.paid
     found = {
         "priced": dollars.usd,

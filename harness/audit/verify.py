@@ -99,7 +99,6 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
 
 
 def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Finding]:
-    """Yield what the manifest itself shows: its root, its form, and what its history admits."""
     if manifest.computed() != manifest.root:
         yield Finding("edited", FILE, "", "its root does not follow from what it says")
     elif manifest.as_bytes() != path.read_bytes():
@@ -141,7 +140,6 @@ def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
 
 
 def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
-    """Return what happened to a journal, line by line where its chain shows it."""
     chain, rows = read_chain(file), old.rows or 0
     found = [Finding(one.kind, old.path, f"line {one.line}", one.said) for one in chain.faults]
     if file.stat().st_size > old.size and file_digest(file, old.size) == old.sha256:
@@ -155,7 +153,6 @@ def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
 
 
 def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
-    """Return what happened to a log, by its samples."""
     now = read_entry(log_dir, old.path, "log")
     if now.rows is None:
         cut = now.size < old.size
@@ -173,7 +170,6 @@ def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
 def _of_samples(
     old: FileEntry, now: Sequence[tuple[str, str]], *, part: bool = False
 ) -> list[Finding]:
-    """Return how a log's samples differ; `part` of them may be all that is here."""
     before, after = dict(old.samples), dict(now)
     found = list(_changed_samples(old.path, before, now))
     if not part:

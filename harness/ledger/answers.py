@@ -163,7 +163,6 @@ def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
 
 
 def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
-    """Return which option stood at each letter, as the sample's own epoch asked it."""
     for key in ("asked", "question"):  # a later epoch's own order comes first
         facts: object = metadata.get(key)
         if isinstance(facts, Mapping) and "permutation" in facts:
@@ -281,7 +280,6 @@ def answered(sample: Json, exam: ExamHeader) -> AnswerRecord:
 
 
 def _number(value: object) -> float | None:
-    """Return a score's number; Inspect writes "unscored" as not-a-number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
         return None
     return float(value)

@@ -306,7 +306,6 @@ ARROW: dict[type, Any] = {
 
 
 def _plain(hint: Any) -> type:
-    """Return the Python type of a hint; a Literal, or a word of one, is a string."""
     return hint if isinstance(hint, type) else str
 
 
@@ -461,8 +460,6 @@ def _json_line(row: Row) -> str:
 
 
 class _Line:
-    """What csv writes to."""
-
     text = ""
 
     def write(self, text: str) -> None:

@@ -96,7 +96,6 @@ def answers_of(found: Gathered) -> list[AnswerRecord]:
 
 
 def _books(found: Gathered) -> set[str]:
-    """Return the names of the price books of a sitting."""
     prices = [log.facts.prices for log in found.logs if log.facts]
     heads = [journal.head for journal in found.journals]
     return {book_name(one.get("name"), one.get("sha256")) for one in prices} | {
@@ -184,7 +183,6 @@ def provenance() -> dict[str, str]:
 
 
 def _names(format: str) -> dict[str, str]:
-    """Return the file of each table that a format has."""
     if format not in FORMATS:
         raise UserError(f"There is no format {format!r}; there are: {', '.join(FORMATS)}.")
     tables = ("calls", "queries") if format in WHOLE else ()
@@ -198,7 +196,6 @@ def _close(writers: Mapping[str, Writer], metadata: Mapping[str, str]) -> None:
 
 
 def _refuse(folder: Path, out: Path, names: list[str]) -> None:
-    """Raise UserError when a file is in the way that no export wrote, or that was changed since."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is no directory: name another --out.")
     if FOLDER in out.resolve().relative_to(folder.resolve()).parts if _within(out, folder) else ():
@@ -217,7 +214,6 @@ def _within(out: Path, folder: Path) -> bool:
 
 
 def _listed(out: Path) -> dict[str, str]:
-    """Return the files that an export wrote there, with their digests."""
     try:
         found: object = json.loads((out / LISTED).read_text())
     except (OSError, ValueError):
@@ -236,7 +232,6 @@ def _list_files(fresh: Path) -> None:
 
 @contextmanager
 def _beside(out: Path) -> Generator[Path]:
-    """Yield an empty folder on the same disk, which goes when we leave."""
     out.mkdir(parents=True, exist_ok=True)
     fresh = out / ".podium-export"
     try:
@@ -252,7 +247,6 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def _move(fresh: Path, out: Path) -> tuple[Path, ...]:
-    """Move the new files into place, the list last; files of other formats stay listed."""
     kept = {name: sha for name, sha in _listed(out).items() if not (fresh / name).exists()}
     new = _listed(fresh)
     listed = {"schema": SCHEMA, "files": dict(sorted({**kept, **new}.items()))}
@@ -302,7 +296,6 @@ def _table_of(path: Path) -> str:
 
 
 def _made(source: Path) -> Path:
-    """Return the folder with an export of a run as it is now."""
     place = _own_folder()
     folder = place / _state(source)
     if _whole(folder):
@@ -329,7 +322,6 @@ def _whole(folder: Path) -> bool:
 
 
 def _own_folder() -> Path:
-    """Return this user's folder of temporary exports; UserError when it is somebody else's."""
     place = Path(tempfile.gettempdir()) / f"podium-sql-{os.getuid()}"
     place.mkdir(mode=0o700, exist_ok=True)
     found = place.lstat()
@@ -339,7 +331,6 @@ def _own_folder() -> Path:
 
 
 def _state(source: Path) -> str:
-    """Return a name for a run's files as they are: places, sizes and times."""
     paths = {*source.glob(LOGS), *source.glob(JOURNALS)}
     files = [
         (str(path.relative_to(source)), path.stat().st_size, path.stat().st_mtime_ns)
@@ -495,6 +486,4 @@ def _json(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _To:
-    """What csv writes to."""
-
     write: Callable[[str], None]

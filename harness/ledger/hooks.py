@@ -327,7 +327,6 @@ def _of_turns(turns: Iterable[str]) -> str:
 
 
 def _turn(message: object, told: Told) -> str:
-    """Return one turn as JSON: its role and its text, and what else there is in it."""
     text, others = _content(message, told)
     turn: list[Any] = [_part(message, "role"), text]
     return JSON([*turn, others] if others else turn)
@@ -373,7 +372,6 @@ DEEPEST_ARGUMENTS = 100
 
 
 def _sorted_arguments(value: object, told: Told, level: int = 0) -> Any:
-    """Return arguments in one form: sorted, and without what a log leaves out."""
     if level > DEEPEST_ARGUMENTS:
         return None
     if isinstance(value, Mapping):
@@ -392,7 +390,6 @@ def _is_merged(message: Json) -> bool:
 
 
 def _part(thing: object, name: str) -> object:
-    """Return a field of one of Inspect's objects, or of its JSON."""
     if isinstance(thing, Mapping):
         return cast(Mapping[str, object], thing).get(name)
     return getattr(thing, name, None)
@@ -519,7 +516,6 @@ def kind_and_status(error: BaseException) -> tuple[str, int | None]:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return an HTTP status, where the SDKs of OpenAI, Anthropic, Google and httpx keep it."""
     response: object = getattr(error, "response", None)
     for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
         found: object = getattr(holder, name, None)
@@ -537,7 +533,6 @@ def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] 
 
 
 def _number(value: Any, depth: int) -> Any:
-    """Return a value of a provider's usage as every reader of JSON has it, or `PROSE`."""
     if isinstance(value, Mapping):
         below = cast(Mapping[str, Any], value)
         return _numbers(below, depth + 1) if depth < DEEPEST_USAGE else PROSE
@@ -551,7 +546,6 @@ def _number(value: Any, depth: int) -> Any:
 
 
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
-    """Return the provider's id of the last request, else the id that its reply carries."""
     if event and event.request_ids:
         *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
         return _short_name(last.get("id"))

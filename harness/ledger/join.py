@@ -367,7 +367,6 @@ def merged(gathered: Gathered) -> Merged:
 
 
 def _books(gathered: Gathered) -> dict[str, Book]:
-    """Return the books that logs embed; for journals without a log the one that podium ships."""
     found: dict[str, Book] = {}
     for log in gathered.logs:
         if log.facts is not None and _says_more(log.facts.prices, found):
@@ -412,7 +411,6 @@ def _list_events(found: Merged) -> None:
 
 
 def _claims(found: Merged) -> set[str]:
-    """Give every journal call its events; return the uuids of those that are some call's."""
     by_span: dict[str, list[LoggedEvent]] = defaultdict(list)
     for seen in found.seen.values():
         if seen.event.span:
@@ -442,7 +440,6 @@ def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
 
 
 def _of_call(found: Merged, call: str, record: CallRecord) -> Iterator[Call]:
-    """Yield one row per HTTP attempt of a call that a journal has."""
     seen = found.events_of[call]
     head = found.heads[record.journal]
     asked: Json = record.intent.get("sample") or {}
@@ -584,7 +581,6 @@ def logged_call(
 
 
 def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
-    """Yield the rows of an event that no journal has."""
     event, sample, facts = seen.event, seen.sample, seen.log.facts
     book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
     log = LogFacts(seen.log.name, seen.log.task, facts, book)

@@ -178,7 +178,6 @@ class Journal:
             self._last = digest
 
     def _append(self, line: bytes) -> None:
-        """Write all of a line, or nothing of it."""
         if self._torn:
             os.ftruncate(self._handle, self._whole)
         self._torn, left = True, line
@@ -247,7 +246,6 @@ def _named_torn(part: bytes, before: bytes) -> bytes:
 
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
-    """Return a line that names the digest of the one before it, and its own digest."""
     line = {**fields, "prev": prev}
     digest = hashlib.sha256(canonical(line)).hexdigest()
     return canonical({**line, "hash": digest}) + b"\n", digest

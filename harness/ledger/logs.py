@@ -471,7 +471,6 @@ def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddi
 
 
 def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    """Compare the verdicts that a viewer lists with those of the samples."""
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
     found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
@@ -492,7 +491,6 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
 
 
 def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    """Compare the totals in a header with its samples; the mean where all of them were graded."""
     results: Json = header.get("results") or {}
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):

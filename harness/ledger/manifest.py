@@ -192,7 +192,6 @@ def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
 
 
 def _parts(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a record in JSON, none of what cannot be read: name, sha256."""
     try:
         parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
         texts = {name: canonical(parts[name]) for name in sorted(parts)}
@@ -229,7 +228,6 @@ def _row_name(at: int, row: object) -> str:
 
 
 def _read_log(file: Path, plain: FileEntry) -> FileEntry:
-    """Return a log's entry; one that cannot be read has no rows."""
     try:
         with open_log(file) as log:
             members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
@@ -287,7 +285,6 @@ def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
 
 
 def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table within a header; an empty one where a log has something else."""
     found: object = data.get(name)
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
 
@@ -484,7 +481,6 @@ def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
 
 
 def _before(log_dir: Path) -> tuple[Manifest | None, str]:
-    """Return the manifest that stands here if it matches itself, else what is wrong with it."""
     path = log_dir / FILE
     if not path.exists():
         return None, ""
@@ -499,7 +495,6 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
 
 
 def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
-    """Return what becomes of a manifest that another one replaces."""
     known = {one.path: one for one in before.files}
     here = [one for one in files if one.path in known]
     return EarlierRoot(
@@ -518,6 +513,5 @@ def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> Ear
 
 
 def _distinct(files: Iterable[FileEntry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    """Return what logs say under some names, each combination once, sorted."""
     found = {tuple(one.about.get(name, "") for name in names) for one in files if one.about}
     return tuple(dict(zip(names, row, strict=True)) for row in sorted(found) if any(row))

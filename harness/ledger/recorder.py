@@ -287,7 +287,6 @@ class JournalledCall:
 
 @contextmanager
 def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) -> Generator[None]:
-    """Let the intent be written as the call goes out, and then how it ended, whatever way."""
     recorder, span = RECORDER.get(), current_span_id()
     flight = JournalledCall(request, recorder, span) if recorder else None
     token = WAITING.set(flight)
@@ -356,7 +355,6 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
-    """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
     most = None
     if request.is_bounded:
         sizes = request.prompt_bytes, request.max_tokens
@@ -487,7 +485,6 @@ def sample_name(task: str, question: str, epoch: int) -> str:
 
 
 def _asked(request: Request) -> tuple[object, ...]:
-    """Return all that a reply depends on: the model as it is set, and the request as it is sent."""
     offered = request.offered
     return (
         *_model(request.model),
@@ -499,7 +496,6 @@ def _asked(request: Request) -> tuple[object, ...]:
 
 
 def _model(model: Model) -> tuple[object, ...]:
-    """Return what tells a model's replies from another's; the cache policy's scopes included."""
     settings = model.config.model_dump(exclude_none=True)
     return str(model), model.model_args, settings
 

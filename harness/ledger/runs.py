@@ -268,7 +268,6 @@ def _below(parent: Path, folder: Path) -> str:
 
 
 def _journals_of(parent: Path, task: str) -> Path:
-    """Return the folder of a task's journals: beside its logs, or further up."""
     places = [folder_of(one, task) for one in (parent, *parent.parents)][: UP + 1]
     return next((place for place in places if place.is_dir()), places[0])
 
@@ -498,7 +497,6 @@ def naming_sitting(files: RunFiles) -> Generator[None]:
 
 
 def _read_journal(path: Path, found: Gathered) -> None:
-    """Keep a journal's lines; one that is no JSON breaks the chain, which says so."""
     journal = JournalRecord(path, {})
     found.journals.append(journal)
     for entry in read_lines(path):

@@ -94,7 +94,6 @@ def _identity(exam: ExamHeader | Call, asked: AnswerRecord | Call) -> Mapping[st
 
 
 def _purpose(task: str) -> str:
-    """Return what a sitting without a log was for: its name says so (harness/run/lessons.py)."""
     return "selection" if task.endswith("(selection)") else "eval"
 
 
@@ -236,7 +235,6 @@ def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
 
 
 def _of_sitting(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
-    """Yield the queries of one sitting that fit; `known` collects every question."""
     samples: dict[tuple[str, int], tuple[AnswerRecord, Json]] = {}
     here = not files.logs
     for path in reversed(files.logs):
@@ -296,7 +294,6 @@ def _detail(rows: Sequence[Call], answer: AnswerRecord | None, sample: Json) -> 
 
 
 def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
-    """Yield the planned steps in order, then what no plan explains."""
     workflow = workflow_of(plan)
     planned = workflow.steps if workflow else ()
     for index, step in enumerate(planned):
@@ -314,7 +311,6 @@ def _unplanned(rows: Sequence[Call]) -> Iterator[StepDetail]:
 
 
 def _replies(sample: Json) -> Mapping[str, str]:
-    """Return the first words of each reply of a sample, by event."""
     found: dict[str, str] = {}
     for event in sample.get("events") or ():
         output: Json = event.get("output") or {}
@@ -327,7 +323,6 @@ def _replies(sample: Json) -> Mapping[str, str]:
 
 
 def _said(content: object, sample: Json) -> str:
-    """Return a message's text; a list of parts has texts among them."""
     if isinstance(content, str):
         return attached(content, sample)
     parts = cast(list[Json], content) if isinstance(content, list) else []

@@ -116,8 +116,6 @@ def _by_age(group: Sequence["_Head"]) -> list["_Head"]:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What a log's header says."""
-
     path: Path
     age: tuple[str, str]
     """Of two logs of one sitting, the greater one is the newer."""
@@ -131,7 +129,6 @@ class _Head:
 
 
 def _read_head(path: Path) -> _Head | None:
-    """Read a header; None for a log that `podium run` did not write."""
     with open_log(path) as log, naming(path):
         about: Json = log.header["eval"]
         facts = facts_in(about.get("metadata"), path)
@@ -152,7 +149,6 @@ def _read_head(path: Path) -> _Head | None:
 
 
 def _told(header: Json) -> Mapping[str, Tokens] | None:
-    """Return Inspect's totals, which it writes when a run ends; a killed run has none."""
     totals: Mapping[str, Json] = _part(_part(header, "stats"), "model_usage")
     if header.get("status", "started") == "started" and not totals:
         return None
@@ -250,7 +246,6 @@ def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
 
 
 def _about(header: Json, path: Path) -> tuple[LogFacts, RunFacts]:
-    """Return what a log's header says of its run; UserError when podium did not write it."""
     with naming(path):
         facts = facts_in(header["eval"].get("metadata"), path)
     if facts is None:
@@ -350,7 +345,6 @@ def verdict(sample: Json) -> float | None:
 
 
 def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return what a question belongs to, from its grade or from its own facts."""
     question: object = metadata.get("question")
     own = cast(Json, question) if isinstance(question, dict) else NOTHING
     named = {name: found.get(name) or own.get(name) for name in GROUPINGS}
@@ -384,7 +378,6 @@ def read_paid(logs: Sequence[Path]) -> ByScope | None:
 
 
 def _is_in_journals(path: Path) -> bool:
-    """Return whether a log says that all its calls are in journals too; older ones do not."""
     with open_log(path) as log, naming(path):
         return bool(log.header["eval"]["metadata"][PODIUM].get("journal"))
 

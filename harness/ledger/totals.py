@@ -461,7 +461,6 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
 
 
 def _replayed(run: SystemRun) -> bool:
-    """Say whether replies came from a cassette; rehearsal replies may, too."""
     models = [worker.model for worker in run.facts.workers.values()]
     return run.facts.label == "recorded" or any(
         model.startswith(f"{REPLAYING}/") for model in models

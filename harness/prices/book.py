@@ -121,7 +121,6 @@ def _rates(name: str, fields: Row) -> Rates:
 
 
 def _amount(name: str, field: str, value: object) -> Decimal | None:
-    """Return a number from 0 up, exact: a bare float has already lost digits and is refused."""
     if value is None:
         return None
     if isinstance(value, float):
@@ -426,7 +425,6 @@ def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
 
 
 def _refuse_too_early(book: Book) -> None:
-    """Raise BadEntry for a price of a day on which nobody could call the model yet."""
     if book.date == UNDATED:
         return
     try:

@@ -164,7 +164,6 @@ def _cells(row: Repriced) -> tuple[str, ...]:
 
 
 def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
-    """Yield the facts of every book, a line each."""
     for name, sides in (("then", [row.then for row in rows]), ("", [row.now for row in rows])):
         for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
             same = [at for at in sides if (at.book, at.date, at.sha256) == book]
@@ -182,7 +181,6 @@ def _unpriced(sides: Iterable[At]) -> Iterator[str]:
 
 
 def _short(name: str) -> str:
-    """Return a book's name, cut where it would widen the table."""
     return name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…"
 
 
