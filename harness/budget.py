@@ -212,7 +212,6 @@ class CallPrice:
     """What one finished call cost: worked out once, for the journal and for every meter."""
 
     ref: str
-    """Key in the price book."""
     usd: Decimal | None
     why: str = ""
     """It is unknown."""

@@ -50,7 +50,6 @@ COUNTS = (
     "orchestration_out",
     "total_reported",
 )
-"""Fields of `Usage`."""
 
 
 def token_partition(evidence: Evidence) -> InvariantCheck:
@@ -186,9 +185,7 @@ class CauseGroup:
     """Calls that a run's total has as a whole or not at all."""
 
     kind: str
-    """E.g. `failed attempts of`."""
     run: str
-    """The run that they are of, as a part of a sentence."""
     rows: tuple[Call, ...]
     later: bool
     """True for calls of a later run, which no total can have."""
@@ -204,9 +201,7 @@ class RunParts:
     """What a run's total is made of."""
 
     own: tuple[Call, ...]
-    """Calls that it must have."""
     groups: tuple[CauseGroup, ...]
-    """Calls that it may have."""
     forgetful: bool
     """True when attempts were made of which only Inspect's totals know: no journal had them."""
 
@@ -216,10 +211,8 @@ class Explained:
     """How a run's total comes about."""
 
     included: tuple[str, ...]
-    """Causes of what Inspect counts beside this log's own calls."""
     left_out: tuple[str, ...]
     rest: Sums
-    """What nothing explains."""
     guessed: bool = False
     """True when the rest is taken for attempts that no record has."""
 

@@ -53,7 +53,6 @@ class Amounts:
 
     requests: int | None = None
     input: int | None = None
-    """The prompt, cached or not."""
     cache_read: int | None = None
     cache_write: int | None = None
     output: int | None = None
@@ -66,15 +65,12 @@ class ReconciledBucket:
 
     bucket: str
     model: str
-    """As the invoice names it."""
     ledger: Amounts
     invoice: Amounts
     explained_by: tuple[str, ...]
     """Why the sides may differ, each with its range; empty when they are equal."""
     wrong: tuple[str, ...]
-    """Differences that nothing explains."""
     kind: InvoiceFaultKind
-    """Of what is wrong."""
 
     @property
     def ok(self) -> bool:
@@ -88,7 +84,6 @@ class InvoiceFault:
 
     kind: InvoiceFaultKind
     where: str
-    """Bucket and model, or a request id."""
     said: str
 
 
@@ -97,10 +92,8 @@ class Reconciliation:
     """A ledger held against one invoice."""
 
     file: str
-    """Name of the export."""
     format: str
     account: str
-    """Whose lines were compared."""
     by: Literal["request id", "bucket and model"]
     rows: tuple[ReconciledBucket, ...]
     faults: tuple[InvoiceFault, ...]
@@ -234,7 +227,6 @@ class Billed:
     place: Decimal = CENT_HALF
     """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
     priced: int = 0
-    """How many amounts that are."""
     lines: int = 0
 
     def add(self, line: InvoiceLine) -> None:
@@ -303,7 +295,6 @@ def _said(sum: int | None, more: int | None) -> int | None:
 
 
 Account = tuple[str | None, str | None]
-"""Project (or workspace) and key, as a line has them."""
 
 
 def chosen(
@@ -353,11 +344,9 @@ def _refuse_absent(named: str | None, known: list[str], flag: str, path: Path) -
 
 
 LISTED = 20
-"""How many of one kind are listed by name; the rest are counted."""
 
 Span = tuple[datetime, datetime]
 Key = tuple[Span, str]
-"""Bucket and model."""
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 

@@ -24,9 +24,7 @@ class AuditFault:
     """One place where an invariant does not hold."""
 
     invariant: str
-    """`I1` to `I16`."""
     task: str
-    """The sitting: Inspect's task name, with its folder where there are several."""
     where: str
     """`call ID`, `sample QUESTION epoch N`, `journal NAME` or `log NAME`."""
     said: str
@@ -62,7 +60,6 @@ class InvariantVerdict:
     meaning: str
     status: Status
     checked: int
-    """Sittings in which it was checked."""
     reasons: tuple[tuple[str, int], ...]
     """Why it was not checked, what is weak, what else to know; with how many sittings or rows."""
     faults: tuple[AuditFault, ...]
@@ -128,7 +125,6 @@ KEYS = (
     "input_tokens_cache_write",
     "reasoning_tokens",
 )
-"""The same in Inspect's `ModelUsage`."""
 
 
 @dataclass
@@ -137,7 +133,6 @@ class Evidence:
 
     merged: Merged
     name: str
-    """As faults call it."""
 
     @cached_property
     def rows(self) -> list[Call]:

@@ -28,9 +28,7 @@ class InvoiceLine:
     end: datetime
     """Exclusive; for a request the end of its hour."""
     model: str
-    """As the export names it; empty where it does not."""
     project: str | None = None
-    """Project or workspace."""
     key: str | None = None
     """Id or name of the API key; never the key."""
     input_uncached: int | None = None
@@ -53,7 +51,6 @@ class Invoice:
 
     path: Path
     format: str
-    """E.g. `openai-usage`; printed, since it was sniffed."""
     providers: tuple[str, ...]
     """Prefixes of the model ids whose calls it bills; empty for all."""
     lines: Callable[[], Iterator[InvoiceLine]]
@@ -319,7 +316,6 @@ OPENROUTER: Mapping[str, str] = {
     "cost_total": "usd",
     "api_key_name": "api_key",
 }
-"""OpenRouter's columns -> ours."""
 
 
 class _OwnRow(_Foreign):

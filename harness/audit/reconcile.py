@@ -53,7 +53,6 @@ class BucketVerdict:
     explained: tuple[str, ...]
     wrong: tuple[str, ...]
     kind: InvoiceFaultKind = "difference"
-    """Of what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

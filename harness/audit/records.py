@@ -65,9 +65,7 @@ def records_agree(evidence: Evidence) -> InvariantCheck:
 
 
 Said = tuple[str, str]
-"""Where, and what."""
 Terms = Mapping[str, tuple[str, str]]
-"""By worker: its price, and how it is served."""
 
 
 def _twice(evidence: Evidence) -> Iterator[Said]:

@@ -40,7 +40,6 @@ from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import pluralise
 
 COMPARED = ("ledger", "samples", "runs", "hooks")
-"""Who counts tokens: our rows, and three of Inspect's own totals."""
 UNLABELLED = "unlabelled"
 """Of calls that podium did not make: nobody wrote down whether they were paid."""
 
@@ -51,7 +50,6 @@ class Reconciled:
 
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: dict[str, Tokens] = field(default_factory=dict[str, Tokens])
-    """Of each record that has any."""
     causes: dict[str, dict[str, Tokens]] = field(default_factory=dict[str, dict[str, Tokens]])
     """By record: what the ledger counts and that record does not (negative: the other way)."""
     dollars: dict[str, CallSum] = field(default_factory=dict[str, CallSum])
@@ -178,7 +176,6 @@ def _sum(parts: Iterable[Tokens]) -> Tokens:
 
 
 SHARE = 4
-"""Sittings that a process is given at once."""
 
 
 @dataclass(slots=True)

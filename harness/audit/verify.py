@@ -56,9 +56,7 @@ class Finding:
 
     kind: FindingKind
     path: str
-    """Below the directory."""
     where: str
-    """A line or a sample; empty for a whole file."""
     said: str
 
     def __str__(self) -> str:
@@ -208,7 +206,6 @@ class Signed:
 
     verdict: Verdict
     key: str = ""
-    """Public key, base64 of its 32 bytes."""
 
 
 def make_key(path: Path) -> Path:

@@ -140,7 +140,6 @@ def _span_seconds(rows: Sequence[Call]) -> float | None:
 
 
 DIGITS = 16
-"""So many of a digest's digits tell answers to one question apart."""
 
 
 def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
@@ -185,11 +184,8 @@ class ExamHeader:
     system: str
     label: str
     shown: bool
-    """False where texts are withheld."""
     purpose: str = "eval"
-    """`eval`, or `selection` where a system was chosen by how it did."""
     book: str = ""
-    """Name and sha256 of the price book, as `name sha256:...`."""
 
 
 def exam_of(header: Json) -> ExamHeader:
@@ -222,9 +218,7 @@ class AnswerRecord:
     epoch: int
     sample: str
     score: float | None
-    """None when unscored."""
     reason: str
-    """Why it is unscored, or what the grade says of itself."""
     parsed: bool
     answer: str | None
     """What was found in the reply; None when nothing was, `withheld` where it may not be shown."""
@@ -237,7 +231,6 @@ class AnswerRecord:
     plan_sha256: str | None
     """Of the plan's text, also where the text is withheld."""
     latency_s: float | None
-    """Wall time of the solver."""
 
     @property
     def verdict(self) -> Verdict:

@@ -241,7 +241,6 @@ class Column:
 
     name: str
     type: Any
-    """Arrow's."""
     unit: str
     nullable: bool
     meaning: str
@@ -449,7 +448,6 @@ HTML = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SUFFIX = {"otel": "otel.jsonl"}
-"""Of a file's name, where it is not the format's."""
 WHOLE = ("parquet", "csv", "jsonl")
 """Formats that have both tables; `md` and `html` are of queries, `otel` of calls."""
 FORMATS = (*WHOLE, "otel", "md", "html")

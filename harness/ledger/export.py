@@ -67,11 +67,8 @@ class Tables:
     """One sitting."""
 
     calls: Any
-    """Arrow table of `LedgerRow`."""
     queries: Any
-    """Arrow table of `QueryRow`."""
     books: tuple[str, ...]
-    """Price books, as `name sha256:...`."""
 
 
 def tables_of(files: RunFiles) -> Tables:
@@ -132,7 +129,6 @@ class Exported:
     calls: int
     queries: int
     size: int
-    """Bytes of all files."""
 
     def __str__(self) -> str:
         names = ", ".join(path.name for path in self.files)
@@ -260,7 +256,6 @@ TABLES = ("calls", "queries")
 CODE = Path(__file__).parent.parent
 NEW = "new-"
 KEPT = 4
-"""Exports that stay, the newest ones."""
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
@@ -366,7 +361,6 @@ LOCKS = (
 """In this order. The views are Arrow data sets, so that DuckDB itself needs no file."""
 AT_ONCE = 10_000
 MOST = 1_000
-"""Rows that a table on a terminal shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,6 @@ PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
 """What pays for the call that this context waits for; None where nobody counts dollars."""
 
 WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
-"""The call that this context waits for."""
 
 
 class Unwritten(BaseException):
@@ -181,7 +180,6 @@ def listen() -> None:
 JSON = json.JSONEncoder(ensure_ascii=False).encode
 """As `request_digest` writes it; one encoder for all of a million calls."""
 Told = Callable[[str], str]
-"""How a log's reference to a text is resolved."""
 NOTHING: Json = {}
 SHAPE = ("depth", "steps", "stopped", "plan")
 """What every log says of how an answer was made."""
@@ -273,10 +271,8 @@ class SampleDigests:
     """All that a log says of one sample in words, as digests."""
 
     calls: dict[str, CallTexts]
-    """By the event's uuid."""
     answer: str
     shape: str
-    """Of how the answer was made."""
     graded: str
     """Of what was graded: question, target and the answer that was found."""
     elsewhere: tuple[str, ...]

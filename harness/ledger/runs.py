@@ -56,7 +56,6 @@ class WorkerFacts(BaseModel):
 
     model: str
     price: str
-    """Key in the embedded price book."""
     card: str = ""
     knowledge_cutoff: str = "unknown"
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -294,10 +293,8 @@ class SampleRecord:
     uuid: str
     log: str
     score: float | None
-    """As the log has it; None where it has none."""
     graded: bool
     failed: bool
-    """True when it ended in an error."""
     newest: bool
     """True in the newest log that has this (question, epoch) pair."""
     model_usage: Mapping[str, Json]
@@ -314,7 +311,6 @@ class SampleRecord:
     chars: Mapping[str, int]
     """Length of replies, by the event's uuid; empty where texts were taken out."""
     digests: SampleDigests | None = None
-    """Of its texts, where they were asked for."""
 
 
 @dataclass(slots=True)
@@ -327,7 +323,6 @@ class LogRecord:
     eval_id: str
     status: str
     facts: RunFacts | None
-    """None for logs that `podium run` did not write."""
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
@@ -432,11 +427,9 @@ class JournalRecord:
     path: Path
     head: Json
     totals: list[Json] = field(default_factory=list[Json])
-    """What Inspect's own hooks counted."""
     torn: int = 0
     """Lines of which a machine that went down, say, has left a part."""
     calls: int = 0
-    """Intents in it."""
     closed: bool = False
     """Whether its process ended in good order: the last line says so, in older ones the totals."""
 
@@ -457,10 +450,8 @@ class Gathered:
 
     files: RunFiles
     logs: list[LogRecord]
-    """Newest first."""
     journals: list[JournalRecord]
     calls: dict[str, CallRecord]
-    """By id, in the order of the journals."""
     answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     """What journals say of answers, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])

@@ -36,7 +36,6 @@ from harness.workflow import Step
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
 Pair = tuple[str, str, str, int]
-"""Suite, system, question, epoch."""
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
@@ -177,9 +176,7 @@ NOTHING: tuple[None, Json] = (None, {})
 Known = dict[str, set[tuple[str, str]]]
 """Who was asked each question: suites and systems."""
 WHO = 3
-"""Of them an error names at most."""
 FIRST = 100
-"""Characters of a reply that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +201,6 @@ class StepDetail:
     step: Step | None
     """As planned; None where the plan is not known."""
     reads: tuple[int, ...]
-    """Numbers of the steps that it reads."""
     rows: tuple[Call, ...]
     """Its attempts, in time; empty for a step that was not run."""
 

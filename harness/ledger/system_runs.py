@@ -118,7 +118,6 @@ def _by_age(group: Sequence["_Head"]) -> list["_Head"]:
 class _Head:
     path: Path
     age: tuple[str, str]
-    """Of two logs of one sitting, the greater one is the newer."""
     task: str
     identity: tuple[str, ...]
     """An experiment that grew (a larger limit) may have a new task id, and is the same sitting."""
@@ -221,9 +220,8 @@ class SampleCalls:
         """Return a call as its log alone tells it, at the book in the log."""
         pair = str(self.sample["id"]), self.sample["epoch"]
         uuid = str(self.sample.get("uuid") or "")
-        return write(
-            logged_call(self.log, event, pair, uuid, counted=self.current), of_event(event)
-        )
+        base = logged_call(self.log, event, pair, uuid, counted=self.current)
+        return write(*base, of_event(event))
 
 
 def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:

@@ -37,7 +37,6 @@ class CallSum:
 
     calls: int = 0
     failed: int = 0
-    """Calls that ended in an error."""
     untold: int = 0
     """Calls that reported no usage; what was refused has used none."""
     unthought: int = 0
@@ -52,10 +51,8 @@ class CallSum:
     usd: Decimal = ZERO
     """At the rates that a provider bills."""
     unbilled: int = 0
-    """Calls for which `usd` is unknown."""
     usd_list: Decimal = ZERO
     unlisted: int = 0
-    """Calls for which `usd_list` is unknown."""
     high: Decimal = ZERO
     """The most that the calls with a bound can have cost."""
     unbounded: int = 0
@@ -65,7 +62,6 @@ class CallSum:
     unknown: int = 0
     """Calls of which nobody knows whether they were billed."""
     on_gpu: int = 0
-    """Calls to own hardware."""
     gpu_s: Decimal = ZERO
     usd_gpu: Decimal = ZERO
     """The same in dollars; beside `usd`, never added to it."""
@@ -221,7 +217,6 @@ class Paid:
     """US dollars that were billed, as far as anybody knows."""
 
     low: Decimal = ZERO
-    """What is known to be billed."""
     high: Decimal | None = ZERO
     """None: nothing bounds a call whose end is unknown, or a billed call has no price."""
     unknown: int = 0
@@ -266,7 +261,6 @@ class QueryTotals:
     conductor_tokens: int | None
     """Input and output of the model that plans."""
     usd: Decimal | None
-    """At list price, as if nothing had been cached."""
     worker_calls: int
     """Those of workers that had a reply: what a manifest says beforehand."""
     conductor_s: float | None
@@ -316,24 +310,20 @@ class QuestionResult:
     latency_s: float | None
     """Wall time of the solver, as measured in this run."""
     totals: QueryTotals
-    """What its calls come to."""
     official: float | None = None
     """The published evaluator's verdict, where the suite gives one beside its own."""
     fragile: bool = False
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
-    """True when the question is known to be faulty."""
     vote: str | None = None
     """Digest of the answer that was found, the same for what means the same in another order of
     options; None where none was. For counting votes alone: it shows no text."""
     fallback: str = ""
     """What its system noted of falling back: a sentence of our own."""
     planned: bool = False
-    """Whether a model was asked for the plan."""
     plan_fault: str | None = None
     """What kind of fault its plan had, so that nothing was carried out; None for one that was."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the question belongs to, e.g. its difficulty."""
 
     @property
     def graded(self) -> bool:
@@ -347,7 +337,6 @@ class SystemRun:
 
     facts: RunFacts
     paths: tuple[Path, ...]
-    """Its logs, newest first; `read_figures(paths)` adds them up."""
     asked: int
     """(question, epoch) pairs that the run set out to ask."""
     epochs: int

@@ -33,7 +33,6 @@ RATES = (
     "orchestration_in_cached",
     "orchestration_out",
 )
-"""US dollars per million tokens, as `Rates` has them."""
 
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
@@ -234,7 +233,6 @@ class Record:
 
     launched: date
     source: str
-    """Of the launch day."""
     prices: tuple[OnRecord, ...]
 
     def on(self, day: date) -> OnRecord | None:

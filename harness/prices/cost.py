@@ -19,7 +19,6 @@ Evidence = Literal["dated", "carried-back", ""]
 Empty: not said, by a log that is older than the question."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
-"""How a provider was asked to serve a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,6 @@ class Price(Rates):
     tiers: tuple[Tier, ...] = ()
     """By growing `above`."""
     request: Decimal = Decimal(0)
-    """Dollars per request."""
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
     """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
     full_rate: Mapping[Service, tuple[str, ...]] = field(
@@ -115,7 +113,6 @@ class CallCost:
     cache_read: Decimal
     cache_write: Decimal
     output: Decimal
-    """Reasoning included."""
     orchestration: Decimal
     request: Decimal
     tier: str

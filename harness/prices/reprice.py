@@ -22,7 +22,6 @@ NAME = "reprice.json"
 UNKNOWN = "—"
 MICRO = Decimal("0.000001")
 SHOWN = 20
-"""Characters of a book's name in a column's title."""
 HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then")
 LEGEND = (
     "Per graded question, list price, nothing cached, graders left out. n counts the questions."
@@ -56,7 +55,6 @@ class Repriced:
     """Of all queries together, cached ones included; None where a call says none."""
     tokens_out: int | None
     then: At
-    """At the book that the logs embed."""
     now: At
 
     @property
