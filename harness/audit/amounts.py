@@ -33,7 +33,7 @@ from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, SampleRecord
 from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
-from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
+from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
@@ -95,7 +95,8 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
     if dialect is None or theirs is None or several:
         found.weak[UNREADABLE] += 1
         return []
-    theirs = _as_inspect(dialect, theirs)
+    if dialect == "google":  # Inspect takes its input for none where more was cached than asked
+        theirs = replace(theirs, input=max(theirs.input, 0))
     return [
         f"the provider's own usage says {own:,} {name.replace('_', ' ')}, the ledger {ours:,}"
         for name in COUNTS
@@ -114,14 +115,6 @@ def _of_several(evidence: Evidence, row: Call) -> bool:
         return False
     answered = [one for one in seen.event.request_ids if one.get("status") == 200]
     return len(answered) > 1 or bool((seen.event.raw_usage or {}).get("iterations"))
-
-
-def _as_inspect(dialect: Dialect, usage: Usage) -> Usage:
-    """Return a provider's counts with what Inspect puts right on purpose.
-
-    It takes Google's input for none where more was cached than asked; the total then tells.
-    """
-    return replace(usage, input=max(usage.input, 0)) if dialect == "google" else usage
 
 
 MOST = 10
@@ -397,15 +390,13 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
     if one is other:
         return False
     if not whole:
-        return _rates(one) != _rates(other)
+        rates = ("input", "output", "cache_read", "cache_write")  # what logs of every version embed
+        first, second = (
+            {ref: [getattr(price, rate) for rate in rates] for ref, price in book.prices.items()}
+            for book in (one, other)
+        )
+        return first != second
     return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
-
-
-def _rates(book: Book) -> dict[str, tuple[Decimal | None, ...]]:
-    return {
-        ref: (price.input, price.output, price.cache_read, price.cache_write)
-        for ref, price in book.prices.items()
-    }
 
 
 _SHIPPED: dict[str, Book | None] = {}

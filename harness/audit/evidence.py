@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from operator import add, sub
+from typing import Literal, cast
 
 from harness.ledger.call import Call
 from harness.ledger.join import LoggedEvent, Merged
@@ -251,30 +252,17 @@ def told(usage: Json | None) -> Tokens:
     """Return the tokens of one of Inspect's totals."""
     if not usage:
         return NO_TOKENS
-    one, two, three, four, five = (int(usage.get(key) or 0) for key in KEYS)
-    return (one, two, three, four, five)
+    return cast(Tokens, tuple(int(usage.get(key) or 0) for key in KEYS))
 
 
 def plus(left: Tokens, right: Tokens) -> Tokens:
     """Add tokens, kind by kind."""
-    return (
-        left[0] + right[0],
-        left[1] + right[1],
-        left[2] + right[2],
-        left[3] + right[3],
-        left[4] + right[4],
-    )
+    return cast(Tokens, tuple(map(add, left, right)))
 
 
 def minus(left: Tokens, right: Tokens) -> Tokens:
     """Subtract tokens, kind by kind."""
-    return (
-        left[0] - right[0],
-        left[1] - right[1],
-        left[2] - right[2],
-        left[3] - right[3],
-        left[4] - right[4],
-    )
+    return cast(Tokens, tuple(map(sub, left, right)))
 
 
 def spent(rows: Iterable[Call]) -> dict[str, Tokens]:

@@ -52,7 +52,11 @@ def records_agree(evidence: Evidence) -> InvariantCheck:
     found = InvariantCheck()
     faults = [*_twice(evidence)]
     if not evidence.has_journal:
-        faults += _gone(evidence)
+        faults += [
+            (f"log {log.name}", GONE)
+            for log in evidence.logs
+            if _journaled(log.facts) and any(one.events or one.lost for one in log.samples)
+        ]
         if not faults:
             found.skipped, found.matters = evidence.why_no_journal(), True
         found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
@@ -77,12 +81,6 @@ def _twice(evidence: Evidence) -> Iterator[Said]:
 
 def _journaled(facts: RunFacts | None) -> bool:
     return facts is not None and facts.journal is not None and not facts.redacted
-
-
-def _gone(evidence: Evidence) -> Iterator[Said]:
-    for log in evidence.logs:
-        if _journaled(log.facts) and any(one.events or one.lost for one in log.samples):
-            yield f"log {log.name}", GONE
 
 
 def _escaped(evidence: Evidence, found: InvariantCheck) -> Iterator[Said]:
@@ -132,7 +130,7 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
     ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
-        theirs = _as_told(theirs, ours)
+        theirs = replace(theirs, **{name: getattr(ours, name) for name in OWN})
     if _five(ours) != _five(theirs):
         rest = minus(_five(ours), _five(theirs))
         yield f"the journal's tokens less the log's: {said_tokens(rest)}"
@@ -174,11 +172,6 @@ def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None
     except (KeyError, ValueError, TypeError):  # what is no time is named elsewhere
         return None
     return max(ended, begun, dispatched)
-
-
-def _as_told(usage: Usage, journal: Usage) -> Usage:
-    """Return a log's counts with those that only a provider's own usage has, which it lost."""
-    return replace(usage, **{name: getattr(journal, name) for name in OWN})
 
 
 def _others(usage: Usage | None) -> str:
@@ -385,7 +378,7 @@ def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Ite
     exact = sample.plan.get("stopped") is None
     if isinstance(steps, int) and (len(answered) < steps or (exact and len(answered) > steps)):
         yield f"{steps} replies of workers in its answer, and {len(answered)} calls with a reply"
-    if not facts.system.startswith(CONDUCTOR) or _replayed(facts):
+    if not facts.system.startswith(CONDUCTOR) or "plans" in facts.args:
         return
     planned = [row for row in rows if row.role == CONDUCTOR]
     if not any(row.input_total or row.output for row in planned):
@@ -406,10 +399,6 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
     if len(answered) > most or (len(answered) < least and not cut):
         promised = format_range(facts.calls_expected)
         yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
-
-
-def _replayed(facts: RunFacts) -> bool:
-    return "plans" in facts.args
 
 
 def plausible(evidence: Evidence) -> InvariantCheck:

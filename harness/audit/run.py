@@ -139,7 +139,11 @@ def _samples(evidence: Evidence) -> Told:
 def _runs(evidence: Evidence) -> Told:
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
-        return "runs", NO_TOKENS, {"runs that were stopped have no total": _ledger(evidence)}
+        return (
+            "runs",
+            NO_TOKENS,
+            {"runs that were stopped have no total": _sum(spent(evidence.counted).values())},
+        )
     parts = run_parts(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
     result = explain(theirs, parts, spent)
@@ -162,10 +166,6 @@ def _hooks(evidence: Evidence) -> Told:
             cause = "processes that were killed" if row.journal else "calls without a journal"
             causes[cause] = plus(causes[cause], tokens_of(row))
     return "hooks", theirs, causes
-
-
-def _ledger(evidence: Evidence) -> Tokens:
-    return _sum(spent(evidence.counted).values())
 
 
 def _sum(parts: Iterable[Tokens]) -> Tokens:

@@ -252,7 +252,10 @@ def columns_of(record: type) -> tuple[Column, ...]:
     hints, said = get_type_hints(record), _sentences(record)
     found: list[Column] = []
     for field in fields(record):
-        kinds = {_plain(one) for one in get_args(hints[field.name]) or (hints[field.name],)}
+        kinds = {
+            one if isinstance(one, type) else str
+            for one in get_args(hints[field.name]) or (hints[field.name],)
+        }
         (kind,) = kinds - {type(None)}
         meaning = said.get(field.name) or ALSO.get(field.name, "")
         found.append(
@@ -302,10 +305,6 @@ ARROW: dict[type, Any] = {
     float: pa.float64(),
     Decimal: pa.decimal128(DIGITS, PLACES),
 }
-
-
-def _plain(hint: Any) -> type:
-    return hint if isinstance(hint, type) else str
 
 
 def _unit(name: str, kind: type) -> str:

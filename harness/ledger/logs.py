@@ -109,13 +109,11 @@ def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
     whose header alone is wanted, the members that go with it.
     """
     try:
-        refuse_false_sizes(path, _is_of_header if header_only else bool)
+        refuse_false_sizes(
+            path, (lambda name: not name.startswith("samples/")) if header_only else bool
+        )
     except UNREADABLE as error:
         raise damaged(path, str(error)) from error
-
-
-def _is_of_header(name: str) -> bool:
-    return not name.startswith("samples/")
 
 
 def damaged(path: Path, why: str) -> UserError:

@@ -28,7 +28,7 @@ from time import monotonic
 from typing import Any, Literal, cast
 
 from inspect_ai.event import ModelEvent
-from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
+from inspect_ai.model import ChatMessage, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
 from harness.budget import Allowance, CallPrice, Spend
@@ -457,7 +457,8 @@ class ReplyDraw:
         if output.empty:
             return
         event = last_event(current_span_id())
-        usage = _own_usage(event.call.response if event and event.call else None)
+        response = (event.call.response if event and event.call else None) or {}
+        usage = {name: response[name] for name in USAGES if name in response}
         try:
             said = f"[{output.model_dump_json(exclude_none=True)},{json.dumps(usage)}]"
         except ValueError:
@@ -487,7 +488,9 @@ def sample_name(task: str, question: str, epoch: int) -> str:
 def _asked(request: Request) -> tuple[object, ...]:
     offered = request.offered
     return (
-        *_model(request.model),
+        str(request.model),
+        request.model.model_args,
+        request.model.config.model_dump(exclude_none=True),
         request.config.model_dump(exclude_none=True),
         [_turn(message) for message in request.messages],
         [tool.model_dump(exclude_none=True) for tool in offered.tools],
@@ -495,19 +498,10 @@ def _asked(request: Request) -> tuple[object, ...]:
     )
 
 
-def _model(model: Model) -> tuple[object, ...]:
-    settings = model.config.model_dump(exclude_none=True)
-    return str(model), model.model_args, settings
-
-
 def _turn(message: ChatMessage) -> object:
     if isinstance(message.content, str) and message.role in ("system", "user"):
         return [message.role, message.content]  # as nearly all
     return message.model_dump(exclude=UNSAID, exclude_none=True)
-
-
-def _own_usage(response: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: response[name] for name in USAGES if name in response} if response else {}
 
 
 def _recorded(request: Request, output: ModelOutput, call: ModelCall | None) -> ModelEvent:
