@@ -53,7 +53,7 @@ COUNTS = (
 
 
 def token_partition(evidence: Evidence) -> InvariantCheck:
-    """I1: a call's parts are its total, none is negative, and its provider counted the same."""
+    """A call's parts are the total that its provider reports, and its provider's own counts."""
     found = InvariantCheck()
     for row in evidence.rows:
         usage = row.usage
@@ -125,7 +125,7 @@ Adder = Callable[[Iterable[Call]], Sums]
 
 
 def sample_sums(evidence: Evidence) -> InvariantCheck:
-    """I2: the calls of a sample's last attempt add up to its total, by model and by role."""
+    """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
     found = InvariantCheck(
         skipped="" if evidence.logs else "no log: nothing finished, or not an eval"
     )
@@ -211,7 +211,7 @@ class Explained:
 
 
 def run_sums(evidence: Evidence) -> InvariantCheck:
-    """I3: all attempts add up to the run's totals; what they leave out or carry over has a name."""
+    """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
     found = InvariantCheck(skipped="" if logs else reason)
@@ -322,7 +322,7 @@ def _total(parts: Iterable[Sums]) -> Sums:
 
 
 def pricing(evidence: Evidence) -> InvariantCheck:
-    """I5: tokens at the embedded book give the dollars that were written down, digit by digit."""
+    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
     found = InvariantCheck()
     found.faults += [AuditFault("I5", evidence.name, *said) for said in _books(evidence)]
     stored, gaps, last = 0, 0, _last_attempts(evidence)
@@ -426,7 +426,7 @@ def _parts(row: Call) -> Iterator[str]:
 
 
 def nothing_unpriced(evidence: Evidence) -> InvariantCheck:
-    """I6: what has no price is NULL up to the table, never 0 and never left out of a sum."""
+    """A call without a price has no dollars, and no sum passes over it."""
     found, last = InvariantCheck(), _last_attempts(evidence)
     for row in evidence.rows:
         uncounted = row.input_uncached is None
@@ -455,7 +455,7 @@ def _why_unpriced(evidence: Evidence, row: Call) -> str:
 
 
 def cache_reads(evidence: Evidence) -> InvariantCheck:
-    """I8: a reply from the local cache is paid 0 and keeps its price as would-be."""
+    """A reply from the local cache is paid 0 and keeps its would-be price."""
     found = InvariantCheck()
     for row in evidence.rows:
         said = _cache_fault(evidence, row)
@@ -486,7 +486,7 @@ def _priced(evidence: Evidence) -> set[str]:
 
 
 def failed_attempts(evidence: Evidence) -> InvariantCheck:
-    """I9: a refused attempt costs 0; one that got no answer is a range, never a point."""
+    """A refused attempt costs 0; one without an answer is a range, never a point."""
     found = InvariantCheck()
     for row in evidence.rows:
         said = _failure_fault(row)
@@ -516,7 +516,7 @@ def _failure_fault(row: Call) -> str:
 
 
 def scopes_apart(evidence: Evidence) -> InvariantCheck:
-    """I12: what grading, training and serving cost is in no figure of inference."""
+    """What grading, training and serving cost is in no figure of inference."""
     found = InvariantCheck()
     for row in evidence.rows:
         seen = evidence.seen.get(row.event) if row.event else None

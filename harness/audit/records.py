@@ -48,7 +48,7 @@ GONE = (
 
 
 def records_agree(evidence: Evidence) -> InvariantCheck:
-    """I4: every event of a log is one call of a journal and the other way round."""
+    """Every call of a log is one call of a journal and the other way round, with equal tokens."""
     found = InvariantCheck()
     faults = [*_twice(evidence)]
     if not evidence.has_journal:
@@ -249,7 +249,7 @@ LACKING = "answers that no journal has, though it has their calls"
 
 
 def texts_agree(evidence: Evidence) -> InvariantCheck:
-    """I15: prompts, replies and answers in the log are those of the journal's digests."""
+    """Requests, replies and answers in a log are those whose digests the journal holds."""
     found = InvariantCheck()
     if not evidence.has_journal:
         found.skipped, found.matters = evidence.why_no_journal(), True
@@ -352,7 +352,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence) -> InvariantCheck:
-    """I7: steps are calls, as many as the manifest says, and a conductor's own are counted."""
+    """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
     if facts is None:
         return InvariantCheck(
@@ -402,7 +402,7 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
 
 
 def plausible(evidence: Evidence) -> InvariantCheck:
-    """I11: counts differ as prompts do, replies have as many tokens as text, time runs on."""
+    """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
     found = InvariantCheck()
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:

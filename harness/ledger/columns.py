@@ -131,29 +131,30 @@ class QueryRow:
     """The same of journals."""
 
 
+SAME = {
+    "gen_ai.request.max_tokens": "max_tokens",
+    "gen_ai.response.model": "served_model",
+    "gen_ai.usage.cache_read.input_tokens": "cache_read",
+    "gen_ai.usage.cache_creation.input_tokens": "cache_write",
+    "gen_ai.usage.output_tokens": "output",
+    "gen_ai.usage.reasoning.output_tokens": "reasoning",
+    "gen_ai.workflow.name": "system",
+    "gen_ai.agent.name": "role",
+    "http.response.status_code": "http_status",
+    "error.type": "error",
+}
+"""Attributes of the conventions that are a column of ours."""
 ATTRIBUTES = {
     "gen_ai.operation.name": "`chat`",
     "gen_ai.provider.name": "`model` up to its first `/`",
     "gen_ai.request.model": "`model` after its first `/`",
-    "gen_ai.request.max_tokens": "`max_tokens`",
-    "gen_ai.response.model": "`served_model`",
     "gen_ai.response.finish_reasons": "`[stop]`",
     "gen_ai.usage.input_tokens": "`input_uncached + cache_read + cache_write`: includes cached",
-    "gen_ai.usage.cache_read.input_tokens": "`cache_read`",
-    "gen_ai.usage.cache_creation.input_tokens": "`cache_write`",
+    **{name: f"`{column}`" for name, column in SAME.items()},
     "gen_ai.usage.output_tokens": "`output`: includes reasoning",
-    "gen_ai.usage.reasoning.output_tokens": "`reasoning`",
-    "gen_ai.workflow.name": "`system`",
-    "gen_ai.agent.name": "`role`",
-    "http.response.status_code": "`http_status`",
-    "error.type": "`error`",
 }
 """Attribute and the columns that it is made from; every other column is `podium.` and its name."""
-
-TAKEN = frozenset({
-    "max_tokens", "served_model", "stop", "cache_read", "cache_write",
-    "input_uncached", "output", "reasoning", "http_status", "error",
-})  # fmt: skip
+TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
 """Columns that an attribute of the conventions says in full."""
 
 
@@ -165,18 +166,9 @@ def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model or provider,
-        "gen_ai.request.max_tokens": row["max_tokens"],
-        "gen_ai.response.model": row["served_model"],
         "gen_ai.response.finish_reasons": [row["stop"]] if row["stop"] else None,
         "gen_ai.usage.input_tokens": None if None in parts else sum(parts),
-        "gen_ai.usage.cache_read.input_tokens": row["cache_read"],
-        "gen_ai.usage.cache_creation.input_tokens": row["cache_write"],
-        "gen_ai.usage.output_tokens": row["output"],
-        "gen_ai.usage.reasoning.output_tokens": row["reasoning"],
-        "gen_ai.workflow.name": row["system"],
-        "gen_ai.agent.name": row["role"],
-        "http.response.status_code": row["http_status"],
-        "error.type": row["error"],
+        **{name: row[column] for name, column in SAME.items()},
     }
     ours = {f"podium.{name}": value for name, value in row.items() if name not in TAKEN}
     return {name: value for name, value in {**found, **ours}.items() if value is not None}

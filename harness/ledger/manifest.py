@@ -172,20 +172,11 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
 
 
 def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
-    size = file.stat().st_size
+    plain = FileEntry(path=path, kind=kind, sha256=digest, size=file.stat().st_size)
     if kind == "journal":
         chain = read_chain(file)
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
-        return FileEntry(
-            path=path,
-            kind=kind,
-            sha256=digest,
-            size=size,
-            rows=chain.lines,
-            last=chain.last,
-            faults=faults,
-        )
-    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size)
+        return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
     if path.endswith(".json"):
         return replace(plain, samples=tuple(_parts(file)))
     return _read_log(file, plain) if kind == "log" else plain
@@ -236,16 +227,7 @@ def _read_log(file: Path, plain: FileEntry) -> FileEntry:
         return plain
     samples = tuple(one for one in members if one[0].startswith(SAMPLES))
     others = [one for one in members if not one[0].startswith(SAMPLES)]
-    return FileEntry(
-        path=plain.path,
-        kind="log",
-        sha256=plain.sha256,
-        size=plain.size,
-        rows=len(samples),
-        samples=samples,
-        rest=rest_digest(others),
-        about=about,
-    )
+    return replace(plain, rows=len(samples), samples=samples, rest=rest_digest(others), about=about)
 
 
 def rest_digest(members: Sequence[tuple[str, str]]) -> str:

@@ -397,6 +397,12 @@ class SystemTotals:
         return self.paid.low
 
 
+MEANS = (
+    "calls", "tokens_in", "tokens_out", "tokens_reasoning", "worker_tokens_out",
+    "conductor_tokens", "conductor_s",
+)  # fmt: skip
+
+
 def system_totals(run: SystemRun) -> SystemTotals:
     """Average a system's queries, and add up what all its attempts have spent."""
     graded = [attempt for attempt in run.attempts if attempt.graded]
@@ -408,12 +414,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_asked=run.asked,
         n_graded=len(graded),
         n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
-        calls=_mean([row.calls for row in rows]),
-        tokens_in=_mean([row.tokens_in for row in rows]),
-        tokens_out=_mean([row.tokens_out for row in rows]),
-        tokens_reasoning=_mean([row.tokens_reasoning for row in rows]),
-        worker_tokens_out=_mean([row.worker_tokens_out for row in rows]),
-        conductor_tokens=_mean([row.conductor_tokens for row in rows]),
+        **{name: _mean([getattr(row, name) for row in rows]) for name in MEANS},
         usd=_mean_usd(rows),
         paid=answering,
         usd_paid=spent / begun if spent is not None and begun else None,
@@ -426,7 +427,6 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_unpriced=whole.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
-        conductor_s=_mean([row.conductor_s for row in rows]),
         n_failed=whole.failed,
     )
 
