@@ -274,9 +274,10 @@ def chosen(
     _refuse_absent(options.key, keys, "--key", path)
     if options.project or options.key:
         wanted = options.project, options.key
-        fits = lambda one: all(  # noqa: E731
-            said in (None, has) for said, has in zip(wanted, one, strict=True)
-        )
+
+        def fits(one: Account) -> bool:
+            return all(said in (None, has) for said, has in zip(wanted, one, strict=True))
+
         return fits, _title(*wanted)
     if options.whole_account:
         return (lambda account: True), "the whole account, said to be this run's alone"

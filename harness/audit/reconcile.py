@@ -96,7 +96,7 @@ def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
         return f"{side.refused} refused attempts may count as requests", True
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
     if measure in bucket.agreeing and -low - slack <= over <= high + slack:
-        crossed = side.began_here.requests + side.ended_here.requests
+        crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
         return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
     sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
     return f"{UNITS[measure]}: {sides} ({_figure(over, signed=True)})", False
