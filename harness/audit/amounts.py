@@ -105,11 +105,9 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
-    """Whether Inspect added up requests of one call, or their parts; the last one's usage is left.
-
-    It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
-    `iterations`, which its own counts leave out.
-    """
+    """Whether Inspect added up requests of a call, or their parts; the last one's usage is left."""
+    # It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
+    # `iterations`, which its own counts leave out.
     seen = evidence.seen.get(row.event or "")
     if seen is None:
         return False
@@ -274,11 +272,9 @@ def _group(
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest that has it, or by time.
-
-    Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
-    can be later than the calls that it has.
-    """
+    """Return the log of the run that made a call: the oldest that has it, or by time."""
+    # Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
+    # can be later than the calls that it has.
     made = evidence.first_log.get(row.event or "")
     by_time = (one for one in evidence.logs if one.created <= row.started)
     return made or next(by_time, evidence.logs[-1])

@@ -167,10 +167,8 @@ class Evidence:
 
     @cached_property
     def counted(self) -> list[Call]:
-        """All rows with the tokens that Inspect counted, which its totals have.
-
-        They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
-        """
+        """All rows with the tokens that Inspect counted, which its totals have."""
+        # They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
         return [self._as_counted(row) for row in self.rows]
 
     def _as_counted(self, row: Call) -> Call:
@@ -220,10 +218,8 @@ class Evidence:
 
     @cached_property
     def same_logs(self) -> Mapping[tuple[str, str], list[LogRecord]]:
-        """Logs by Inspect's id of their run and by when they were written: each is one file.
-
-        Of a run that was killed Inspect recovers what it can into another file.
-        """
+        """Logs by Inspect's id of their run and by when they were written: each is one file."""
+        # Of a run that was killed Inspect recovers what it can into another file.
         found: dict[tuple[str, str], list[LogRecord]] = defaultdict(list)
         for log in self.logs:
             if log.eval_id and log.status != "started":

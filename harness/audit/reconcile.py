@@ -403,10 +403,8 @@ COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "s
 
 
 def reconciliation_text(found: Reconciliation) -> str:
-    """Return the table of a reconciliation; each cell is ledger / invoice, one figure when equal.
-
-    A dash is "not said".
-    """
+    """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
+    # A dash is "not said".
     return "\n".join(_lines(found)) + "\n"
 
 

@@ -386,10 +386,8 @@ def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Ite
 
 
 def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
-    """Yield calls outside what the system's manifest says, as the header repeats it.
-
-    What a limit has stopped, or a call that got no reply, may leave fewer.
-    """
+    """Yield calls outside what the system's manifest says, as the header repeats it."""
+    # What a limit has stopped, or a call that got no reply, may leave fewer.
     if facts.calls_expected is None:
         return
     least, most = facts.calls_expected

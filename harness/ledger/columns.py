@@ -462,10 +462,8 @@ def _csv_line(row: Row) -> str:
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote before it.
-
-    Texts come from models. Numbers stay as they are, decimals as text among them.
-    """
+    """Return a cell of a CSV file; what a spreadsheet would compute gets a quote before it."""
+    # Texts come from models. Numbers stay as they are, decimals as text among them.
     if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value

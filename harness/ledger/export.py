@@ -139,10 +139,8 @@ class Exported:
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> Exported:
-    """Write the ledger of a directory's logs and journals; UserError before anything is replaced.
-
-    `format` is one of `FORMATS`.
-    """
+    """Write the ledger of a directory's files; UserError before anything is replaced."""
+    # `format` is one of `FORMATS`.
     sittings = sittings_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, LISTED])

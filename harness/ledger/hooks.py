@@ -168,11 +168,9 @@ COUNTED = HookTotals()
 
 @cache
 def listen() -> None:
-    """Make the hooks known to Inspect, once, when the first call needs them.
-
-    Not through an entry point: Inspect would then greet every command of a user with a count of
-    hooks, podium's own included, where nothing is counted.
-    """
+    """Make the hooks known to Inspect, once, when the first call needs them."""
+    # Not through an entry point: Inspect would then greet every command of a user with a count of
+    # hooks, podium's own included, where nothing is counted.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(LedgerHooks)
 
@@ -409,10 +407,8 @@ _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
 
 
 def last_event(span: str | None) -> ModelEvent | None:
-    """Return the last model event of a span; None when nothing was dispatched in it.
-
-    No further back than to where the span began, however long the history is.
-    """
+    """Return the last model event of a span; None when nothing was dispatched in it."""
+    # No further back than to where the span began, however long the history is.
 
     def is_ours(event: Event) -> bool:
         if isinstance(event, SpanBeginEvent):
@@ -425,11 +421,9 @@ def last_event(span: str | None) -> ModelEvent | None:
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Let calls made within be events of a transcript of their own, which is then forgotten.
-
-    Outside an eval all calls of a process share one, which keeps every request and reply: a long
-    training would not fit into memory.
-    """
+    """Let calls made within be events of a transcript of their own, which is then forgotten."""
+    # Outside an eval all calls of a process share one, which keeps every request and reply: a long
+    # training would not fit into memory.
     token = _transcript.set(Transcript())
     try:
         yield
@@ -438,10 +432,8 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Rewrite what a provider sent and no file can hold, before anybody reads it.
-
-    In place: the log gets the event from Inspect, and the caller has the output already.
-    """
+    """Rewrite what a provider sent and no file can hold, before anybody reads it."""
+    # In place: the log gets the event from Inspect, and the caller has the output already.
     make_storable(output)
     if event is None:
         return
@@ -479,12 +471,10 @@ def outcome_of(
 
 
 def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> CallOutcome:
-    """Return the outcome of a call without a reply: its kind, and whether it was ever sent.
-
-    A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
-    reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
-    One that has no event was refused by us or cancelled while it waited to be sent.
-    """
+    """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
+    # A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
+    # reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
+    # One that has no event was refused by us or cancelled while it waited to be sent.
     kind, status = kind_and_status(error)
     if event and not event.error and not event.pending:
         ended = outcome_of(event.output, event, latency_s, refused=False)

@@ -44,11 +44,9 @@ def node(left: bytes, right: bytes) -> bytes:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root over digests of leaves, in their order.
-
-    The left half of every subtree has the largest power of two of leaves that leaves something to
-    the right: the same tree as pairing neighbours level by level and lifting the odd one.
-    """
+    """Return the root over digests of leaves, in their order."""
+    # The left half of every subtree has the largest power of two of leaves that leaves something to
+    # the right: the same tree as pairing neighbours level by level and lifting the odd one.
     level = list(leaves)
     while len(level) > 1:
         paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
@@ -131,11 +129,9 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 
 def uncovered(log_dir: Path) -> list[str]:
-    """Return the files below a directory that no manifest is about, sorted, hidden ones last.
-
-    The manifest and its signature are left out: `OWN` names them, and `podium` checks them itself.
-    So is the store of replies that no log has yet: a run that finishes leaves none.
-    """
+    """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
+    # The manifest and its signature are left out: `OWN` names them, and `podium` checks them
+    # itself. So is the store of replies that no log has yet: a run that finishes leaves none.
     files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
     kept = (path for path in files if not path.startswith(f"{STORE}/"))
     outside = {*kept} - covered(log_dir).keys() - set(OWN)
@@ -193,10 +189,8 @@ def _parts(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names.
-
-    What is empty holds nothing that could be changed later, only added to.
-    """
+    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
+    # What is empty holds nothing that could be changed later, only added to.
     inside: Mapping[str, object] = EMPTY
     if isinstance(value, dict):
         inside = cast(Mapping[str, object], value)
@@ -293,10 +287,8 @@ class EarlierRoot:
     """Files that go on where it ends, as a run that goes on makes them."""
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values; what was not told in older manifests only where there is any.
-
-        The root of an older manifest stays what it was.
-        """
+        """Return it as plain values; what older manifests did not tell only where there is any."""
+        # The root of an older manifest stays what it was.
         return {name: value for name, value in asdict(self).items() if value or name not in LATER}
 
     def __str__(self) -> str:
@@ -367,11 +359,9 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is.
-
-    The manifest that stood here before goes into the history, with what was changed since then
-    apart from files that were added and journals that have grown.
-    """
+    """Write what a directory holds now; a manifest that still says so is left as it is."""
+    # The manifest that stood here before goes into the history, with what was changed since then
+    # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
     known = {one.path: one for one in before.files} if before else {}
     files = inventory(log_dir, known)
@@ -452,11 +442,9 @@ def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
 
 
 def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
-    """Say whether a file differs as a run makes it differ.
-
-    Journals and openings grow at their end; an experiment takes in more systems, an oracle more
-    plans. Of what older manifests say of those two, nothing tells that from a change.
-    """
+    """Say whether a file differs as a run makes it differ."""
+    # Journals and openings grow at their end; an experiment takes in more systems, an oracle more
+    # plans. Of what older manifests say of those two, nothing tells that from a change.
     if now.path.endswith(".json"):
         return not changed_parts(old, now) and bool(now.samples)
     return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256

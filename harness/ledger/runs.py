@@ -159,10 +159,8 @@ def read_log(path: Path) -> EvalLog | None:
 
 
 def age(log: EvalLog, path: Path) -> tuple[str, str]:
-    """Return a sort key: of two logs of one task the greater one is the newer.
-
-    A regraded log repeats the old one's creation time, and has a later time in its name.
-    """
+    """Return a sort key: of two logs of one task the greater one is the newer."""
+    # A regraded log repeats the old one's creation time, and has a later time in its name.
     return (log.eval.created, path.name)
 
 
@@ -532,10 +530,9 @@ def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
 
 
 def calls_of(path: Path, head: dict[str, Any] | None = None) -> Iterator[CallRecord]:
-    """Yield the calls of one journal, in the order of their intents; its first line goes to `head`.
-
-    Lines that are damaged, or belong to no call, are for the audit to name; here they are nothing.
-    """
+    """Yield a journal's calls, in the order of their intents; its first line goes to `head`."""
+    # Lines that are damaged, or belong to no call, are for the audit to name; here they are
+    # nothing.
     calls: dict[str, CallRecord] = {}
     first: dict[str, Any] = {} if head is None else head
     for line in read_lines(path):

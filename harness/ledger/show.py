@@ -40,10 +40,8 @@ Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return the queries of one sitting, sorted; `answers` may name a pair again: the last counts.
-
-    Rows outside a question (training, serving) belong to no query.
-    """
+    """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
+    # Rows outside a question (training, serving) belong to no query.
     last = {_pair(one.exam, one): one for one in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
     for row in rows:

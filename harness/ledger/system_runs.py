@@ -266,11 +266,9 @@ def _totals(entry: SampleCalls) -> QueryTotals:
 
 
 def _last_tries(events: Sequence[CallEvent]) -> Sequence[CallEvent]:
-    """Return events without the tries over HTTP that failed and were followed by another.
-
-    Inspect writes an event for every try, all in the span of the call. What a call is without its
-    journal: `last_attempts` of what is joined.
-    """
+    """Return events without the tries over HTTP that failed and were followed by another."""
+    # Inspect writes an event for every try, all in the span of the call. What a call is without its
+    # journal: `last_attempts` of what is joined.
     if not any(event.error for event in events):
         return events  # as nearly always
     last: dict[tuple[str, str, str], str] = {}
@@ -383,11 +381,9 @@ def spent(log_dir: Path, book: Book) -> Decimal:
 
 
 def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
-    """Return the would-be dollars of all attempts below a run's directory, at the run's book.
-
-    Journals have every call, also those that no log kept; what only a log has, because it is older
-    or its journal is gone, counts as well, at the log's own book.
-    """
+    """Return the would-be dollars of all attempts below a run's directory, at the run's book."""
+    # Journals have every call, also those that no log kept; what only a log has, because it is
+    # older or its journal is gone, counts as well, at the log's own book.
     known: set[str] = set()
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
     journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))

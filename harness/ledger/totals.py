@@ -234,11 +234,9 @@ ByScope = Mapping[Scope, Paid]
 
 
 def last_attempts(calls: Iterable[Call]) -> list[Call]:
-    """Return each call once, by its last attempt: what was asked, whatever failed on the way.
-
-    Failures of a provider depend on its day, like its caches, so a comparison cannot count on them;
-    what they may have cost is in the bounds of what was billed.
-    """
+    """Return each call once, by its last attempt: what was asked, whatever failed on the way."""
+    # Failures of a provider depend on its day, like its caches, so a comparison cannot count on
+    # them; what they may have cost is in the bounds of what was billed.
     last: dict[str, Call] = {}
     for call in calls:
         if call.call not in last or call.attempt > last[call.call].attempt:
@@ -432,11 +430,9 @@ def system_totals(run: SystemRun) -> SystemTotals:
 
 
 def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
-    """Return what left a purse; by the logs for runs that are older than journals.
-
-    A call that failed without saying whether it was billed has no upper bound there. Journals that
-    have less than the logs are not all here, so what was paid has no upper bound either.
-    """
+    """Return what left a purse; by the logs for runs that are older than journals."""
+    # A call that failed without saying whether it was billed has no upper bound there. Journals
+    # that have less than the logs are not all here, so what was paid has no upper bound either.
     if run.facts.label != "live":
         return Paid()
     kinds = ((kind, one) for kind, one in run.spend.items() if kind.phase == phase)

@@ -66,10 +66,8 @@ class Repriced:
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return what a sitting's graded queries cost at the embedded book and at another one.
-
-    None for what `podium run` did not write, and for runs that only chose a worker.
-    """
+    """Return what a sitting's graded queries cost at the embedded book and at another one."""
+    # None for what `podium run` did not write, and for runs that only chose a worker.
     with naming_sitting(files):
         return _repriced(files, book)
 

@@ -169,10 +169,8 @@ def _found(ref: str, source: PriceSource) -> Any:
 
 
 def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
-    """Return the launch day that is on record; UserError for a day before it, or without one.
-
-    `described` is a day on which the package described the model for sure.
-    """
+    """Return the launch day that is on record; UserError for a day before it, or without one."""
+    # `described` is a day on which the package described the model for sure.
     record = record_of(ref)
     said = record.launched.isoformat() if record else wanted.launched.get(ref, "")
     if said and wanted.day.isoformat() < said:
