@@ -90,12 +90,8 @@ class Findings:
 
     def join(self, other: "Findings") -> None:
         """Add what another process found."""
-        self.checked += other.checked
-        self.skipped += other.skipped
-        self.gaps += other.gaps
-        self.weak += other.weak
-        self.notes += other.notes
-        self.faults += other.faults
+        for name in ("checked", "skipped", "gaps", "weak", "notes", "faults"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def status(self, *, strict: bool) -> Status:
         """Return the verdict; a strict one takes gaps in the record for failures."""
@@ -108,11 +104,6 @@ class Findings:
     def reasons(self) -> tuple[tuple[str, int], ...]:
         """Return why it was not checked everywhere, and what is weak."""
         return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
-
-
-def ordered(faults: Iterable[AuditFault]) -> tuple[AuditFault, ...]:
-    """Return faults in their one order, each once."""
-    return tuple(sorted(set(faults)))
 
 
 Tokens = tuple[int, int, int, int, int]

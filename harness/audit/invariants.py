@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.audit.amounts import (
     cache_reads,
@@ -29,8 +30,10 @@ from harness.ledger.journal import OLDER, SCHEMA
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import EarlierRoot, read_manifest
 from harness.ledger.runs import LogRecord, RunFacts, RunFiles, SampleRecord
-from harness.regrade import Remade
 from harness.run.experiment import FILE, Experiment, read_experiment
+
+if TYPE_CHECKING:  # who grades again asks models, and an audit does not
+    from harness.regrade import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"
@@ -56,7 +59,7 @@ def grades_agree(evidence: Evidence) -> InvariantCheck:
     return found
 
 
-def given_anew(logs: Iterable[Remade]) -> InvariantCheck:
+def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
     """I16, as far as grading again tells: verdicts that came out otherwise, and those left out."""
     found = InvariantCheck()
     for log in logs:

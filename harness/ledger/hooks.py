@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from math import isfinite
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
@@ -32,35 +32,13 @@ from harness.records import PODIUM
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
 
+if TYPE_CHECKING:
+    from harness.ledger.recorder import JournalledCall, Payment
 
-class Announced(Protocol):
-    """A call of which Inspect announces what happens, as harness/ledger/recorder.py has one."""
-
-    def goes_out(self) -> None:
-        """Write down that an attempt is about to be dispatched; OSError when it cannot be."""
-        ...
-
-    def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Write down that an attempt over HTTP has failed and another is to follow."""
-        ...
-
-
-class Paying(Protocol):
-    """A call that needs an allowance for each of its attempts."""
-
-    async def take(self) -> None:
-        """Wait for what the next attempt can cost; SpendLimit where it may not be paid for."""
-        ...
-
-    def failed(self, status: int | None) -> None:
-        """Count an attempt that failed and is to be made again, and give back what it held."""
-        ...
-
-
-PAYING: ContextVar[Paying | None] = ContextVar("podium_paying", default=None)
+PAYING: ContextVar["Payment | None"] = ContextVar("podium_paying", default=None)
 """What pays for the call that this context waits for; None where nobody counts dollars."""
 
-WAITING: ContextVar[Announced | None] = ContextVar("podium_waiting", default=None)
+WAITING: ContextVar["JournalledCall | None"] = ContextVar("podium_waiting", default=None)
 
 
 class Unwritten(BaseException):

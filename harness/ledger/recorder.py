@@ -201,7 +201,7 @@ class Payment:
         self.allowance.release()
 
     def settle(self, asked: CallInFlight) -> None:
-        """Count a call, however it ended: who raised, and what becomes of its reply, is the same."""
+        """Count a call, however it ended, whoever raised and whatever becomes of its reply."""
         # One that got no answer may have been billed; one that was refused as too long costs
         # nothing.
         if asked.ended is None:
