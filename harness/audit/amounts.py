@@ -1,4 +1,10 @@
-"""Invariants over amounts: tokens of a call, sums of every record, dollars at the book."""
+"""Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
+
+A provider's own usage is read by `usage_from_raw`, which shares nothing with Inspect's mapping.
+Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
+only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
+logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,14 +33,7 @@ from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, SampleRecord
 from harness.prices import BUILT_IN, Book, book_from_json, read_book
 from harness.records import Usage
-from harness.usage import NOTHING, Dialect, Raw, dialect_of, usage_from_raw
-
-# § I1: the parts of every call's tokens are its whole, and what its provider itself counted.
-# §
-# § A provider's own usage is read here by `usage_from_raw`, which shares nothing with
-# § Inspect's mapping
-# § that made the ledger's counts: what either of them lost is a difference.
-
+from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
 
 NO_TOTAL = "calls whose provider states no total"
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
@@ -51,11 +50,10 @@ COUNTS = (
     "orchestration_out",
     "total_reported",
 )
-"""Fields of `Usage`."""
 
 
 def token_partition(evidence: Evidence) -> InvariantCheck:
-    """I1: a call's parts are its total, none is negative, and its provider counted the same."""
+    """A call's parts are the total that its provider reports, and its provider's own counts."""
     found = InvariantCheck()
     for row in evidence.rows:
         usage = row.usage
@@ -73,7 +71,6 @@ def token_partition(evidence: Evidence) -> InvariantCheck:
 
 
 def _wrong(usage: Usage) -> Iterator[str]:
-    """Yield how a call's counts contradict each other."""
     reasoning, total = usage.reasoning or 0, usage.total_reported
     counts = (usage.input, usage.cache_read, usage.cache_write, usage.output, reasoning)
     if min(counts) < 0:
@@ -90,7 +87,6 @@ def _wrong(usage: Usage) -> Iterator[str]:
 
 
 def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> list[str]:
-    """Return how a row differs from its provider's own usage; weak where nobody can compare."""
     told: object = orjson.loads(row.raw_usage or "{}")
     raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
     dialect = dialect_of(raw)
@@ -99,7 +95,8 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
     if dialect is None or theirs is None or several:
         found.weak[UNREADABLE] += 1
         return []
-    theirs = _as_inspect(dialect, theirs)
+    if dialect == "google":  # Inspect takes its input for none where more was cached than asked
+        theirs = replace(theirs, input=max(theirs.input, 0))
     return [
         f"the provider's own usage says {own:,} {name.replace('_', ' ')}, the ledger {ours:,}"
         for name in COUNTS
@@ -108,37 +105,14 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) 
 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
-    """Whether Inspect added up requests of one call, or their parts; the last one's usage is left.
-
-    It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
-    `iterations`, which its own counts leave out.
-    """
+    """Whether Inspect added up requests of a call, or their parts; the last one's usage is left."""
+    # It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
+    # `iterations`, which its own counts leave out.
     seen = evidence.seen.get(row.event or "")
     if seen is None:
         return False
     answered = [one for one in seen.event.request_ids if one.get("status") == 200]
     return len(answered) > 1 or bool((seen.event.raw_usage or {}).get("iterations"))
-
-
-def _as_inspect(dialect: Dialect, usage: Usage) -> Usage:
-    """Return a provider's counts with what Inspect puts right on purpose.
-
-    It takes Google's input for none where more was cached than asked; the total then tells.
-    """
-    return replace(usage, input=max(usage.input, 0)) if dialect == "google" else usage
-
-
-# § I2 and I3: calls add up to Inspect's totals of samples and of runs, or the difference has
-# § a name.
-# §
-# § Inspect's totals differ from each other by design: reads from its cache are in none; a
-# § sample's has
-# § only its last attempt; a run's has failed attempts too, and forgets or carries over those
-# § of earlier
-# § logs as a whole. So a run's total must be what this log asked plus some whole groups of
-# § the others.
-# § A sample that was recovered from a killed process has no total, and its calls are in no
-# § run's.
 
 
 MOST = 10
@@ -149,7 +123,7 @@ Adder = Callable[[Iterable[Call]], Sums]
 
 
 def sample_sums(evidence: Evidence) -> InvariantCheck:
-    """I2: the calls of a sample's last attempt add up to its total, by model and by role."""
+    """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
     found = InvariantCheck(
         skipped="" if evidence.logs else "no log: nothing finished, or not an eval"
     )
@@ -202,9 +176,7 @@ class CauseGroup:
     """Calls that a run's total has as a whole or not at all."""
 
     kind: str
-    """E.g. `failed attempts of`."""
     run: str
-    """The run that they are of, as a part of a sentence."""
     rows: tuple[Call, ...]
     later: bool
     """True for calls of a later run, which no total can have."""
@@ -220,9 +192,7 @@ class RunParts:
     """What a run's total is made of."""
 
     own: tuple[Call, ...]
-    """Calls that it must have."""
     groups: tuple[CauseGroup, ...]
-    """Calls that it may have."""
     forgetful: bool
     """True when attempts were made of which only Inspect's totals know: no journal had them."""
 
@@ -232,16 +202,14 @@ class Explained:
     """How a run's total comes about."""
 
     included: tuple[str, ...]
-    """Causes of what Inspect counts beside this log's own calls."""
     left_out: tuple[str, ...]
     rest: Sums
-    """What nothing explains."""
     guessed: bool = False
     """True when the rest is taken for attempts that no record has."""
 
 
 def run_sums(evidence: Evidence) -> InvariantCheck:
-    """I3: all attempts add up to the run's totals; what they leave out or carry over has a name."""
+    """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
     found = InvariantCheck(skipped="" if logs else reason)
@@ -295,7 +263,6 @@ def run_parts(evidence: Evidence, log: LogRecord) -> RunParts:
 def _group(
     evidence: Evidence, log: LogRecord, row: Call, here: bool
 ) -> tuple[str, str, bool] | None:
-    """Return the kind and the run of a row that a log's total may lack, and whether it must."""
     run = _run_of(evidence, row)
     if here:
         earlier = run.created < log.created
@@ -305,11 +272,9 @@ def _group(
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest that has it, or by time.
-
-    Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
-    can be later than the calls that it has.
-    """
+    """Return the log of the run that made a call: the oldest that has it, or by time."""
+    # Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
+    # can be later than the calls that it has.
     made = evidence.first_log.get(row.event or "")
     by_time = (one for one in evidence.logs if one.created <= row.started)
     return made or next(by_time, evidence.logs[-1])
@@ -334,7 +299,6 @@ Part = tuple[CauseGroup, Sums]
 
 
 def _choices(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
-    """Yield combinations of groups, the fewest first; of many groups those of whole kinds."""
     if len(parts) <= MOST:
         for size in range(len(parts) + 1):
             yield from combinations(parts, size)
@@ -353,12 +317,8 @@ def _total(parts: Iterable[Sums]) -> Sums:
     return total
 
 
-# § I5, I6, I8, I9, I12: every dollar follows from tokens and the book; none is made up or
-# § lost.
-
-
 def pricing(evidence: Evidence) -> InvariantCheck:
-    """I5: tokens at the embedded book give the dollars that were written down, digit by digit."""
+    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
     found = InvariantCheck()
     found.faults += [AuditFault("I5", evidence.name, *said) for said in _books(evidence)]
     stored, gaps, last = 0, 0, _last_attempts(evidence)
@@ -402,7 +362,6 @@ def _why_none(evidence: Evidence) -> tuple[str, bool]:
 
 
 def _books(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """Yield books whose rates are not those of the book they name, and journals of another book."""
     for log in evidence.logs:
         if log.facts is None:
             continue
@@ -427,23 +386,19 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
     if one is other:
         return False
     if not whole:
-        return _rates(one) != _rates(other)
+        rates = ("input", "output", "cache_read", "cache_write")  # what logs of every version embed
+        first, second = (
+            {ref: [getattr(price, rate) for rate in rates] for ref, price in book.prices.items()}
+            for book in (one, other)
+        )
+        return first != second
     return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
-
-
-def _rates(book: Book) -> dict[str, tuple[Decimal | None, ...]]:
-    """Return what logs of every version embed."""
-    return {
-        ref: (price.input, price.output, price.cache_read, price.cache_write)
-        for ref, price in book.prices.items()
-    }
 
 
 _SHIPPED: dict[str, Book | None] = {}
 
 
 def _shipped(name: str) -> Book | None:
-    """Return the book of that name that comes with podium; None when there is none."""
     if name not in _SHIPPED:
         try:
             _SHIPPED[name] = None if "/" in name or name.endswith(".toml") else read_book(name)
@@ -467,7 +422,7 @@ def _parts(row: Call) -> Iterator[str]:
 
 
 def nothing_unpriced(evidence: Evidence) -> InvariantCheck:
-    """I6: what has no price is NULL up to the table, never 0 and never left out of a sum."""
+    """A call without a price has no dollars, and no sum passes over it."""
     found, last = InvariantCheck(), _last_attempts(evidence)
     for row in evidence.rows:
         uncounted = row.input_uncached is None
@@ -496,7 +451,7 @@ def _why_unpriced(evidence: Evidence, row: Call) -> str:
 
 
 def cache_reads(evidence: Evidence) -> InvariantCheck:
-    """I8: a reply from the local cache is paid 0 and keeps its price as would-be."""
+    """A reply from the local cache is paid 0 and keeps its would-be price."""
     found = InvariantCheck()
     for row in evidence.rows:
         said = _cache_fault(evidence, row)
@@ -527,7 +482,7 @@ def _priced(evidence: Evidence) -> set[str]:
 
 
 def failed_attempts(evidence: Evidence) -> InvariantCheck:
-    """I9: a refused attempt costs 0; one that got no answer is a range, never a point."""
+    """A refused attempt costs 0; one without an answer is a range, never a point."""
     found = InvariantCheck()
     for row in evidence.rows:
         said = _failure_fault(row)
@@ -557,7 +512,7 @@ def _failure_fault(row: Call) -> str:
 
 
 def scopes_apart(evidence: Evidence) -> InvariantCheck:
-    """I12: what grading, training and serving cost is in no figure of inference."""
+    """What grading, training and serving cost is in no figure of inference."""
     found = InvariantCheck()
     for row in evidence.rows:
         seen = evidence.seen.get(row.event) if row.event else None

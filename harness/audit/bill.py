@@ -1,9 +1,14 @@
-"""An invoice added up, for the account that is the run's, and what a comparison says."""
+"""An invoice added up, for the account that is the run's, and what a comparison says.
+
+Read in one pass; requests are kept one by one only where lines have ids. A run can only be compared
+where nobody else asked: a project or key of its own is named, or it is the only one in the export.
+Calls of which nobody knows what they cost are bounds: they can explain a difference, nothing else.
+"""
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +17,6 @@ from typing import Any, Literal
 from harness.audit.invoices import HOUR, Invoice, InvoiceLine, span_text
 from harness.errors import UserError
 from harness.ledger.call import Call, plain
-
-# § What a reconciliation is asked for and what it says: plain records, no arithmetic.
-# §
-# § `Reconciliation.faults` is what invariant I10 of the audit fails on; everything else is
-# § shown.
-
 
 InvoiceFaultKind = Literal[
     "difference",
@@ -48,17 +47,50 @@ class InvoiceOptions:
     """The same in dollars, beside the rounding of the invoice's own amounts."""
 
 
-@dataclass(frozen=True, slots=True)
+MEASURES = ("requests", "input", "cache_read", "cache_write", "output", "usd")
+
+
+@dataclass(slots=True)
 class Amounts:
-    """One side of a comparison; None where it does not say."""
+    """Calls, tokens (input: the prompt, cached or not) and dollars; None where nobody says."""
 
     requests: int | None = None
     input: int | None = None
-    """The prompt, cached or not."""
     cache_read: int | None = None
     cache_write: int | None = None
     output: int | None = None
     usd: Decimal | None = None
+
+    def add(self, more: "Amounts") -> None:
+        """Add what is said."""
+        for measure in MEASURES:
+            value = getattr(more, measure)
+            if value is not None:
+                setattr(self, measure, (getattr(self, measure) or 0) + value)
+
+    @property
+    def amounts(self) -> "Amounts":
+        """These alone, without what else is known of a bill."""
+        return Amounts(*(getattr(self, measure) for measure in MEASURES))
+
+
+def none_yet() -> Amounts:
+    """Return amounts that are known to be 0."""
+    return Amounts(0, 0, 0, 0, 0, Decimal(0))
+
+
+def call_amounts(row: Call) -> Amounts:
+    """Return what a call whose tokens are known comes to."""
+    tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
+    return Amounts(1, *tokens, row.usd or Decimal(0))
+
+
+def line_amounts(line: InvoiceLine) -> Amounts:
+    """Return what a line of an invoice says."""
+    parts = (line.input_uncached, line.cache_read, line.cache_write)
+    said = [part for part in parts if part is not None]
+    prompt = sum(said) if said else None
+    return Amounts(line.requests, prompt, line.cache_read, line.cache_write, line.output, line.usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +99,12 @@ class ReconciledBucket:
 
     bucket: str
     model: str
-    """As the invoice names it."""
     ledger: Amounts
     invoice: Amounts
     explained_by: tuple[str, ...]
     """Why the sides may differ, each with its range; empty when they are equal."""
     wrong: tuple[str, ...]
-    """Differences that nothing explains."""
     kind: InvoiceFaultKind
-    """Of what is wrong."""
 
     @property
     def ok(self) -> bool:
@@ -89,7 +118,6 @@ class InvoiceFault:
 
     kind: InvoiceFaultKind
     where: str
-    """Bucket and model, or a request id."""
     said: str
 
 
@@ -98,10 +126,8 @@ class Reconciliation:
     """A ledger held against one invoice."""
 
     file: str
-    """Name of the export."""
     format: str
     account: str
-    """Whose lines were compared."""
     by: Literal["request id", "bucket and model"]
     rows: tuple[ReconciledBucket, ...]
     faults: tuple[InvoiceFault, ...]
@@ -131,36 +157,7 @@ def _plain(value: Any) -> Any:
     return plain(value)
 
 
-# § Running sums of both sides: what the ledger counted in a bucket, and what it was billed.
-# §
-# § One object per bucket and model, however many rows. Calls of which nobody knows what they
-# § cost are
-# § summed apart, as bounds: they can explain a difference, and nothing else.
-
-
-TOKENS = ("input", "cache_read", "cache_write", "output")
 CENT_HALF = Decimal("0.005")
-
-
-@dataclass(slots=True)
-class KnownUsage:
-    """Tokens, dollars and calls that are known."""
-
-    requests: int = 0
-    input: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    output: int = 0
-    usd: Decimal = Decimal(0)
-
-    def add(self, row: Call) -> None:
-        """Add a call whose tokens are known."""
-        self.requests += 1
-        self.input += row.input_total or 0
-        self.cache_read += row.cache_read or 0
-        self.cache_write += row.cache_write or 0
-        self.output += row.output or 0
-        self.usd += row.usd or Decimal(0)
 
 
 @dataclass(slots=True)
@@ -200,14 +197,14 @@ def _plus(sum: int | None, more: int | None) -> int | None:
 class Side:
     """What the ledger has of one bucket and model."""
 
-    known: KnownUsage = field(default_factory=KnownUsage)
+    known: Amounts = field(default_factory=none_yet)
     open: OpenCalls = field(default_factory=OpenCalls)
     unpriced: int = 0
     refused: int = 0
     """Attempts that the provider refused: no tokens, but it may count them as requests."""
-    began_here: KnownUsage = field(default_factory=KnownUsage)
+    began_here: Amounts = field(default_factory=none_yet)
     """Calls that ended in a later bucket: a provider may count them there."""
-    ended_here: KnownUsage = field(default_factory=KnownUsage)
+    ended_here: Amounts = field(default_factory=none_yet)
 
     def add(self, row: Call) -> None:
         """Add one attempt."""
@@ -216,55 +213,33 @@ class Side:
         elif row.billable == "unknown" or row.input_total is None or row.output is None:
             self.open.add(row)
         else:
-            self.known.add(row)
+            self.known.add(call_amounts(row))
             self.unpriced += row.usd is None
 
     @property
     def amounts(self) -> Amounts:
         """What is known of it; dollars are None when a call has no price."""
-        known = self.known
-        usd = None if self.unpriced else known.usd
-        return Amounts(
-            known.requests, known.input, known.cache_read, known.cache_write, known.output, usd
-        )
+        return replace(self.known, usd=None if self.unpriced else self.known.usd)
 
 
 @dataclass(slots=True)
-class Billed:
+class Billed(Amounts):
     """What an invoice has of one bucket and model: the sum of the lines that say it."""
 
-    requests: int | None = None
-    input: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    usd: Decimal | None = None
     place: Decimal = CENT_HALF
     """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
     priced: int = 0
-    """How many amounts that are."""
-    lines: int = 0
 
-    def add(self, line: InvoiceLine) -> None:
+    def take(self, line: InvoiceLine) -> None:
         """Add one line."""
-        self.lines += 1
-        self.requests = _said(self.requests, line.requests)
-        self.input = _said(self.input, prompt_of(line))
-        self.cache_read = _said(self.cache_read, line.cache_read)
-        self.cache_write = _said(self.cache_write, line.cache_write)
-        self.output = _said(self.output, line.output)
+        self.add(line_amounts(line))
         if line.usd is not None:
-            self.usd = (self.usd or Decimal(0)) + line.usd
             self.place = min(self.place, last_place(line.usd))
             self.priced += 1
 
     def join(self, other: "Billed") -> None:
         """Add the lines of another account."""
-        self.lines += other.lines
-        for measure in ("requests", *TOKENS):
-            setattr(self, measure, _said(getattr(self, measure), getattr(other, measure)))
-        if other.usd is not None:
-            self.usd = (self.usd or Decimal(0)) + other.usd
+        self.add(other)
         self.place = min(self.place, other.place)
         self.priced += other.priced
 
@@ -272,26 +247,6 @@ class Billed:
     def rounding(self) -> Decimal:
         """How far its amounts may be off together."""
         return self.place * self.priced
-
-    @property
-    def amounts(self) -> Amounts:
-        """The sums, as a record."""
-        return Amounts(
-            self.requests, self.input, self.cache_read, self.cache_write, self.output, self.usd
-        )
-
-    def said(self) -> Iterator[str]:
-        """Yield the measures that the invoice has."""
-        for measure in ("requests", *TOKENS, "usd"):
-            if getattr(self, measure) is not None:
-                yield measure
-
-
-def prompt_of(line: InvoiceLine) -> int | None:
-    """Return a line's prompt, cached or not."""
-    parts = (line.input_uncached, line.cache_read, line.cache_write)
-    said = [part for part in parts if part is not None]
-    return sum(said) if said else None
 
 
 def last_place(amount: Decimal) -> Decimal:
@@ -306,18 +261,7 @@ def last_place(amount: Decimal) -> Decimal:
     return min(CENT_HALF, Decimal(5).scaleb(exponent - 1))
 
 
-def _said(sum: int | None, more: int | None) -> int | None:
-    return sum if more is None else (sum or 0) + more
-
-
-# § Whose traffic an invoice shows: a run can only be compared where nobody else asked.
-# §
-# § A project or key of the run's own is required. It is named, or it is the only one in the
-# § export.
-
-
 Account = tuple[str | None, str | None]
-"""Project (or workspace) and key, as a line has them."""
 
 
 def chosen(
@@ -329,7 +273,12 @@ def chosen(
     _refuse_absent(options.project, projects, "--project", path)
     _refuse_absent(options.key, keys, "--key", path)
     if options.project or options.key:
-        return _named(options), _title(options.project, options.key)
+        wanted = options.project, options.key
+
+        def fits(one: Account) -> bool:
+            return all(said in (None, has) for said, has in zip(wanted, one, strict=True))
+
+        return fits, _title(*wanted)
     if options.whole_account:
         return (lambda account: True), "the whole account, said to be this run's alone"
     if not projects and not keys:
@@ -347,14 +296,6 @@ def chosen(
     return (lambda account: account == only), f"{_title(*only)}, the only one in the export"
 
 
-def _named(options: InvoiceOptions) -> Callable[[Account], bool]:
-    def fits(account: Account) -> bool:
-        project, key = account
-        return options.project in (None, project) and options.key in (None, key)
-
-    return fits
-
-
 def _title(project: str | None, key: str | None) -> str:
     named = (("project", project), ("key", key))
     return ", ".join(f"{name} {value}" for name, value in named if value)
@@ -366,20 +307,10 @@ def _refuse_absent(named: str | None, known: list[str], flag: str, path: Path) -
         raise UserError(f"{path} has no {flag} {named!r}; it has: {listed}.")
 
 
-# § An invoice added up: by bucket and model where it is an aggregate, by request where it is
-# § not.
-# §
-# § Read in one pass, whatever its size; requests are kept one by one only where lines have
-# § ids. Which
-# § account is the run's is known when all have been seen, so each is added up apart.
-
-
 LISTED = 20
-"""How many of one kind are listed by name; the rest are counted."""
 
 Span = tuple[datetime, datetime]
 Key = tuple[Span, str]
-"""Bucket and model."""
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -422,8 +353,6 @@ class BucketLayer:
 
 @dataclass(slots=True)
 class _Pile:
-    """The lines of one account."""
-
     buckets: dict[Key, Billed] = field(default_factory=dict[Key, Billed])
     requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
     nameless: int = 0
@@ -465,7 +394,7 @@ def _add(pile: _Pile, line: InvoiceLine) -> None:
     key = ((line.start, line.end), line.model or line.item)
     if key not in pile.buckets:
         pile.buckets[key] = Billed()
-    pile.buckets[key].add(line)
+    pile.buckets[key].take(line)
     if line.request_id:
         pile.requests.setdefault(line.request_id, line)
     else:
@@ -473,12 +402,10 @@ def _add(pile: _Pile, line: InvoiceLine) -> None:
 
 
 def _joined(piles: list[_Pile]) -> _Pile:
-    """Return one pile; accounts that share a bucket and model are added up."""
-    whole = piles[0] if piles else _Pile()
-    for pile in piles[1:]:
+    whole = _Pile()
+    for pile in piles:
         for key, billed in pile.buckets.items():
-            kept = whole.buckets.setdefault(key, Billed())
-            kept.join(billed)
+            whole.buckets.setdefault(key, Billed()).join(billed)
         whole.requests.update(pile.requests)
         whole.nameless += pile.nameless
     return whole

@@ -1,15 +1,21 @@
-"""The ledger held against one invoice: which model is which, both sides, every difference."""
+"""The ledger held against one invoice: both sides, every difference and what may explain it.
+
+By request id where the export carries one, the rest by bucket and model. Only live calls leave a
+purse. A difference is explained by calls in flight when it lies within their bounds, by calls that
+crossed the bucket's edge when all buckets together agree, by rounding when it is smaller than the
+last places of the invoice's amounts. Everything else is wrong.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 from harness.audit.bill import (
     LISTED,
-    TOKENS,
+    MEASURES,
     Amounts,
     Bill,
     Billed,
@@ -20,23 +26,15 @@ from harness.audit.bill import (
     ReconciledBucket,
     Reconciliation,
     Side,
+    call_amounts,
     last_place,
-    prompt_of,
+    line_amounts,
     read_bill,
 )
 from harness.audit.invoice_files import Names, read_invoice
 from harness.audit.invoices import Invoice, InvoiceLine, moment, span_text
 from harness.ledger.call import Call
 from harness.text import columns
-
-# § Compare one bucket and model of both sides: what differs, and what may explain it.
-# §
-# § A difference is explained by calls in flight when it lies within their bounds, by calls
-# § that crossed
-# § the bucket's edge when all buckets together agree, by rounding when it is smaller than the
-# § last
-# § places of the invoice's amounts. Everything else is wrong.
-
 
 UNITS = {
     "requests": "requests",
@@ -49,14 +47,8 @@ UNITS = {
 Number = int | Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class BucketVerdict:
-    """What a comparison found."""
-
-    explained: tuple[str, ...]
-    wrong: tuple[str, ...]
-    kind: InvoiceFaultKind = "difference"
-    """Of what is wrong."""
+Verdict = tuple[tuple[str, ...], tuple[str, ...], InvoiceFaultKind]
+"""What is explained, what is wrong, and of what kind that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +62,12 @@ class BucketPair:
     """Measures on which all buckets together agree."""
 
 
-def compare(bucket: BucketPair) -> BucketVerdict:
-    """Compare the two sides of a bucket."""
+def _compare(bucket: BucketPair) -> Verdict:
     side, billed = bucket.side, bucket.billed
     explained: dict[str, None] = {}
     wrong: list[str] = []
-    measures = [one for one in billed.said() if one != "usd" or not side.unpriced]
+    said = [one for one in MEASURES if getattr(billed, one) is not None]
+    measures = [one for one in said if one != "usd" or not side.unpriced]
     for measure in measures:
         why, ok = _measure(measure, bucket)
         if not ok:
@@ -85,12 +77,11 @@ def compare(bucket: BucketPair) -> BucketVerdict:
     if side.unpriced and billed.usd is not None:
         explained[f"dollars not compared: {side.unpriced} calls have no price"] = None
     if not measures:
-        return BucketVerdict(tuple(explained), ("nothing could be compared",), "nothing compared")
-    return BucketVerdict(tuple(explained), tuple(wrong))
+        return tuple(explained), ("nothing could be compared",), "nothing compared"
+    return tuple(explained), tuple(wrong), "difference"
 
 
 def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
-    """Return what there is to say of one measure, and whether it is all right."""
     side = bucket.side
     theirs: Number = getattr(bucket.billed, measure)
     ours: Number = getattr(side.known, measure)
@@ -105,7 +96,7 @@ def _measure(measure: str, bucket: BucketPair) -> tuple[str, bool]:
         return f"{side.refused} refused attempts may count as requests", True
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
     if measure in bucket.agreeing and -low - slack <= over <= high + slack:
-        crossed = side.began_here.requests + side.ended_here.requests
+        crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
         return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
     sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
     return f"{UNITS[measure]}: {sides} ({_figure(over, signed=True)})", False
@@ -149,11 +140,6 @@ def _in_flight(side: Side) -> str:
     return f"{named}, {tokens}, {dollars}"
 
 
-# § The ledger's rows added up as an invoice is: one pass, one sum per bucket and model.
-# §
-# § Left out and counted: what leaves no purse, and what another provider bills.
-
-
 LEFT_OUT = {
     "label": "of rehearsal or recorded workers",
     "cache": "answered from the local cache",
@@ -169,7 +155,7 @@ class Count:
     names: Names
     options: InvoiceOptions
     providers: tuple[str, ...]
-    sides: dict[Key, Side] = field(default_factory=dict[Key, Side])
+    sides: defaultdict[Key, Side] = field(default_factory=lambda: defaultdict[Key, Side](Side))
     left_out: Counter[str] = field(default_factory=Counter[str])
     unmatched: Counter[str] = field(default_factory=Counter[str])
     faults: dict[InvoiceFaultKind, list[InvoiceFault]] = field(
@@ -202,29 +188,28 @@ class Count:
         start = self._noted(row)
         for layer in self.bill.layers:
             span = layer.span(start)
-            side = self._side((span, model))
+            side = self.sides[span, model]
             side.add(row)
             later = layer.span(start + timedelta(seconds=row.latency_s or 0))
             if later != span and row.billable == "yes" and row.output is not None:
-                side.began_here.add(row)
-                self._side((later, model)).ended_here.add(row)
+                side.began_here.add(call_amounts(row))
+                self.sides[later, model].ended_here.add(call_amounts(row))
         if self.bill.requests and row.request_id and row.billable == "yes":
             self._fault(
                 "not in the invoice", row.request_id, f"a call of {row.model}, {row.started}"
             )
 
     def _by_id(self, row: Call, line: InvoiceLine) -> None:
-        """Compare a call with the line that has its id."""
         self._noted(row)
         request = line.request_id or ""
         if request in self.seen:
             self._fault("repeated request id", request, "the ledger has it more than once")
             return
         self.seen.add(request)
-        side = self._side(((line.start, line.end), line.model or line.item))
+        side = self.sides[(line.start, line.end), line.model or line.item]
         if row.billable == "unknown":
             self.resolved += 1
-            _take(side, line)
+            side.known.add(replace(line_amounts(line), requests=1))  # the invoice knows
             return
         side.add(row)
         if said := _differences(row, line, self.options):
@@ -243,33 +228,15 @@ class Count:
         self.last = end if self.last is None else max(self.last, end)
         return start
 
-    def _side(self, key: Key) -> Side:
-        found = self.sides.get(key)
-        if found is None:
-            found = self.sides[key] = Side()
-        return found
-
     def _fault(self, kind: InvoiceFaultKind, where: str, said: str) -> None:
         self.faults[kind].append(InvoiceFault(kind, where, said))
 
 
-def _take(side: Side, line: InvoiceLine) -> None:
-    """Count a call in flight as the invoice has it: that is who knows."""
-    side.known.requests += 1
-    side.known.input += prompt_of(line) or 0
-    side.known.cache_read += line.cache_read or 0
-    side.known.cache_write += line.cache_write or 0
-    side.known.output += line.output or 0
-    if line.usd is not None:
-        side.known.usd += line.usd
-
-
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
-    """Return what one request's two records disagree on; empty when they agree."""
     if row.billable == "no":
         return "the ledger says that the provider refused it, the invoice bills it"
     pairs = (
-        ("input tokens", row.input_total, prompt_of(line)),
+        ("input tokens", row.input_total, line_amounts(line).input),
         ("cached tokens", row.cache_read, line.cache_read),
         ("output tokens", row.output, line.output),
     )
@@ -283,17 +250,6 @@ def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> str:
         dollars = f"dollars: the invoice has {line.usd:f}, the ledger {row.usd:f}"
         said += [dollars] if abs(row.usd - line.usd) > slack else []
     return "; ".join(said)
-
-
-# § Hold a ledger's rows against an invoice: one pass over the rows, whatever their number.
-# §
-# § By request id where the export carries one: each such call is compared alone, and so is
-# § the rest by
-# § bucket and model; otherwise all of it by bucket and model. Only live calls leave a purse:
-# § rehearsal
-# § and recorded rows, and reads from the local cache, never go to an invoice. A bucket is
-# § compared
-# § whole, so the run must have had its project or key to itself.
 
 
 ANYONE = InvoiceOptions()
@@ -315,8 +271,16 @@ def reconcile(
     inside, outside = _within_the_run(ledger)
     agreeing = _agreeing(ledger, inside)
     found = [_reconciled(ledger, key, agreeing[key[1]]) for key in inside]
-    faults = [*bill.repeated, *_listed(ledger), *_unmatched_faults(ledger)]
-    faults += [fault for one in found for fault in _bucket_faults(one)]
+    faults = [
+        *bill.repeated,
+        *(fault for faults in ledger.faults.values() for fault in _most(faults)),
+        *_unmatched_faults(ledger),
+    ]
+    faults += [
+        InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
+        for one in found
+        for said in one.wrong
+    ]
     faults += _unknown_requests(ledger)
     return Reconciliation(
         file=Path(invoice.path).name,
@@ -333,7 +297,6 @@ def reconcile(
 
 
 def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
-    """Return the buckets to compare, and a line for those before the run or after it."""
     keys = sorted(ledger.bill.buckets.keys() | ledger.sides.keys(), key=lambda key: (*key[0], key))
     if ledger.first is None or ledger.last is None:
         return keys, []
@@ -346,11 +309,10 @@ def _within_the_run(ledger: Count) -> tuple[list[Key], list[str]]:
 
 
 def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
-    """Return, per model, the measures whose sums over all buckets are the same on both sides."""
     ours: dict[str, Counter[str]] = defaultdict(Counter)
     for key in keys:
         side, billed = ledger.sides.get(key, Side()), ledger.bill.buckets.get(key, Billed())
-        for measure in ("requests", *TOKENS, "usd"):
+        for measure in MEASURES:
             theirs = getattr(billed, measure) or 0
             ours[key[1]][measure] += theirs - getattr(side.known, measure)
     return {
@@ -362,37 +324,30 @@ def _agreeing(ledger: Count, keys: list[Key]) -> dict[str, frozenset[str]]:
 def _reconciled(ledger: Count, key: Key, agreeing: frozenset[str]) -> ReconciledBucket:
     side, billed = ledger.sides.get(key), ledger.bill.buckets.get(key)
     if side is not None and billed is not None:
-        verdict = compare(BucketPair(side, billed, ledger.options, agreeing))
-    elif billed is not None:
-        verdict = BucketVerdict((), ("the ledger has no such call",), "not in the ledger")
+        explained, wrong, kind = _compare(BucketPair(side, billed, ledger.options, agreeing))
+    elif side is None:
+        explained, wrong, kind = (), ("the ledger has no such call",), "not in the ledger"
     else:
-        assert side is not None, "a key comes from one side or the other"
-        verdict = _absent(side, agreeing)
+        explained, wrong, kind = _absent(side, agreeing)
     return ReconciledBucket(
         bucket=span_text(*key[0]),
         model=key[1],
         ledger=side.amounts if side else Amounts(),
         invoice=billed.amounts if billed else Amounts(),
-        explained_by=verdict.explained,
-        wrong=verdict.wrong,
-        kind=verdict.kind,
+        explained_by=explained,
+        wrong=wrong,
+        kind=kind,
     )
 
 
-def _absent(side: Side, agreeing: frozenset[str]) -> BucketVerdict:
+def _absent(side: Side, agreeing: frozenset[str]) -> Verdict:
     """Say what it means that the invoice has nothing for calls of the ledger."""
     if side.known.requests == 0:
-        return BucketVerdict(("nothing was billed for refused calls and calls in flight",), ())
+        return ("nothing was billed for refused calls and calls in flight",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
         said = "all its calls ended in the next bucket; all buckets together agree"
-        return BucketVerdict((said,), ())
-    said = f"the invoice has none of {side.known.requests} calls"
-    return BucketVerdict((), (said,), "not in the invoice")
-
-
-def _bucket_faults(one: ReconciledBucket) -> list[InvoiceFault]:
-    where = f"{one.bucket} {one.model or 'all models'}"
-    return [InvoiceFault(one.kind, where, said) for said in one.wrong]
+        return (said,), (), "difference"
+    return (), (f"the invoice has none of {side.known.requests} calls",), "not in the invoice"
 
 
 def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
@@ -406,36 +361,19 @@ def _unmatched_faults(ledger: Count) -> list[InvoiceFault]:
 
 
 def _unknown_requests(ledger: Count) -> list[InvoiceFault]:
-    """Return the requests that nothing in the ledger may be, where ids are compared."""
-    lost: list[InvoiceLine] = []
+    lost: list[InvoiceFault] = []
+    first, last = ledger.first, ledger.last
     for request, line in ledger.bill.requests.items():
-        if request in ledger.seen or _is_outside(ledger, line):
+        outside = first and last and (line.start > last or line.end <= first)
+        if request in ledger.seen or outside:
             continue
         side = ledger.sides.get(((line.start, line.end), line.model or line.item), Side())
-        if not side.open.calls and side.known.requests == 0:
-            continue  # the whole bucket is named already
-        if not side.open.calls:
-            lost.append(line)
-    return _most(
-        [
-            InvoiceFault("not in the ledger", line.request_id or "", f"a request of {line.model}")
-            for line in lost
-        ]
-    )
-
-
-def _is_outside(ledger: Count, line: InvoiceLine) -> bool:
-    if ledger.first is None or ledger.last is None:
-        return False
-    return line.start > ledger.last or line.end <= ledger.first
-
-
-def _listed(ledger: Count) -> list[InvoiceFault]:
-    return [fault for faults in ledger.faults.values() for fault in _most(faults)]
+        if side.known.requests and not side.open.calls:  # else the whole bucket is named already
+            lost.append(InvoiceFault("not in the ledger", request, f"a request of {line.model}"))
+    return _most(lost)
 
 
 def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
-    """Return the first few faults of a kind, and one that counts the others."""
     if len(faults) <= LISTED:
         return faults
     rest = len(faults) - LISTED
@@ -461,26 +399,12 @@ def _notes(ledger: Count, keys: list[Key]) -> list[str]:
     return notes
 
 
-# § A reconciliation as text: what was compared, both sides, every difference and its name.
-
-
-COLUMNS = (
-    "bucket",
-    "model",
-    "requests",
-    "input",
-    "cached",
-    "output",
-    "usd",
-    "said",
-)
+COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "said")
 
 
 def reconciliation_text(found: Reconciliation) -> str:
-    """Return the table of a reconciliation; each cell is ledger / invoice, one figure when equal.
-
-    A dash is "not said".
-    """
+    """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
+    # A dash is "not said".
     return "\n".join(_lines(found)) + "\n"
 
 
@@ -520,21 +444,6 @@ def _pair(ledger: Amounts, invoice: Amounts, measure: str) -> str:
 
 def _shown(value: object) -> str:
     return "-" if value is None else f"{value:f}" if not isinstance(value, int) else str(value)
-
-
-# § What providers say they billed, and whether the ledger says the same.
-# §
-# § Reading order: `lines.py` (what every export is turned into), then one reader per kind of
-# § export
-# § (`openai_usage.py`, `anthropic_usage.py`, `google_billing.py`, `csv_rows.py`),
-# § `reading.py` (which
-# § reader a file wants), `accounts.py` (whose traffic it is), `names.py` (which model is
-# § which),
-# § `sums.py`, `bill.py` and `counted.py` (both sides added up), `check.py`, `reconcile.py`
-# § (the
-# § comparison) and `table.py`. Nothing here asks a provider: the user exports the file.
-# § Prices are
-# § harness/prices/cost.py.
 
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""Invariants over records: journal and log agree in calls, texts, grades, and are plausible."""
+"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
+
+What only a journal has must have been lost by the log in a way that is known: the sample was made
+again, or its run was stopped. Nothing is failed for what cannot be compared (a redacted log, an
+older journal); all of it is counted and said.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,14 +32,6 @@ from harness.records import CONDUCTOR, Usage
 from harness.request import STANDARD
 from harness.text import format_range
 
-# § I4: the two records of every call, journal and log, have the same calls and say the same.
-# §
-# § What only a journal has must have been lost by the log in a way that is known: the sample
-# § was made
-# § again, or its run was stopped. What only a log has escaped the journal, or is older than
-# § it.
-
-
 OWN = (
     "cache_write_1h",
     "orchestration_in",
@@ -51,11 +48,15 @@ GONE = (
 
 
 def records_agree(evidence: Evidence) -> InvariantCheck:
-    """I4: every event of a log is one call of a journal and the other way round."""
+    """Every call of a log is one call of a journal and the other way round, with equal tokens."""
     found = InvariantCheck()
     faults = [*_twice(evidence)]
     if not evidence.has_journal:
-        faults += _gone(evidence)
+        faults += [
+            (f"log {log.name}", GONE)
+            for log in evidence.logs
+            if _journaled(log.facts) and any(one.events or one.lost for one in log.samples)
+        ]
         if not faults:
             found.skipped, found.matters = evidence.why_no_journal(), True
         found.faults = [AuditFault("I4", evidence.name, *one) for one in faults]
@@ -68,9 +69,7 @@ def records_agree(evidence: Evidence) -> InvariantCheck:
 
 
 Said = tuple[str, str]
-"""Where, and what."""
 Terms = Mapping[str, tuple[str, str]]
-"""By worker: its price, and how it is served."""
 
 
 def _twice(evidence: Evidence) -> Iterator[Said]:
@@ -81,15 +80,7 @@ def _twice(evidence: Evidence) -> Iterator[Said]:
 
 
 def _journaled(facts: RunFacts | None) -> bool:
-    """Say whether a log states that all its calls are in journals that should be here."""
     return facts is not None and facts.journal is not None and not facts.redacted
-
-
-def _gone(evidence: Evidence) -> Iterator[Said]:
-    """Yield logs whose calls were written down, where no journal is left."""
-    for log in evidence.logs:
-        if _journaled(log.facts) and any(one.events or one.lost for one in log.samples):
-            yield f"log {log.name}", GONE
 
 
 def _escaped(evidence: Evidence, found: InvariantCheck) -> Iterator[Said]:
@@ -137,10 +128,9 @@ def _disagree(evidence: Evidence) -> Iterator[Said]:
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
-    """Yield how two records of a call's end differ."""
     ours, theirs = usage_of(outcome), event.usage
     if theirs is not None and ours is not None and event.raw_usage is None:
-        theirs = _as_told(theirs, ours)
+        theirs = replace(theirs, **{name: getattr(ours, name) for name in OWN})
     if _five(ours) != _five(theirs):
         rest = minus(_five(ours), _five(theirs))
         yield f"the journal's tokens less the log's: {said_tokens(rest)}"
@@ -154,7 +144,6 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
 
 
 def _ended_otherwise(record: CallRecord, event: CallEvent) -> Iterator[str]:
-    """Yield how two records of a call's end differ, beside its tokens."""
     outcome: Json = record.outcome or {}
     if event.error or outcome.get("event") != event.id:
         return
@@ -185,13 +174,7 @@ def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None
     return max(ended, begun, dispatched)
 
 
-def _as_told(usage: Usage, journal: Usage) -> Usage:
-    """Return a log's counts with those that only a provider's own usage has, which it lost."""
-    return replace(usage, **{name: getattr(journal, name) for name in OWN})
-
-
 def _others(usage: Usage | None) -> str:
-    """Return the counts that are not among Inspect's five, in words."""
     if usage is None:
         return "nothing"
     named = ("reasoning", "total_reported", *OWN)
@@ -199,7 +182,6 @@ def _others(usage: Usage | None) -> str:
 
 
 def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]) -> Iterator[str]:
-    """Yield how an intent differs from the call that the log has, beside its tokens."""
     event, sample = seen.event, seen.sample
     if intent.get("model") != event.model:
         yield f"the journal names model {intent.get('model')}, the log {event.model}"
@@ -218,14 +200,12 @@ def _asked_otherwise(intent: Json, seen: LoggedEvent, terms: Mapping[str, Terms]
 
 
 def _terms(facts: RunFacts | None) -> Terms:
-    """Return what a log says of its workers' prices; nothing for logs older than journals."""
     if facts is None or facts.journal is None:
         return {}
     return {name: (one.price, one.service) for name, one in facts.workers.items()}
 
 
 def _other_run(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
-    """Yield what a journal's head says that the run's logs do not."""
     facts = evidence.facts
     if facts is None:
         return
@@ -258,16 +238,6 @@ def _hooks(evidence: Evidence, journal: JournalRecord) -> Iterator[Said]:
             yield f"journal {journal.name}", said
 
 
-# § I15: what a log says in words is what the journal holds digests of, for every call and
-# § answer.
-# §
-# § Nothing is failed for what cannot be compared: a redacted log has no texts, an older
-# § journal has the
-# § digest of a completion alone, and a call that its log has lost is the business of I4. All
-# § of it is
-# § counted and said.
-
-
 REDACTED = "not comparable: calls whose texts were taken out of the log"
 NO_EVENT = "not comparable: calls that no log has"
 OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
@@ -279,7 +249,7 @@ LACKING = "answers that no journal has, though it has their calls"
 
 
 def texts_agree(evidence: Evidence) -> InvariantCheck:
-    """I15: prompts, replies and answers in the log are those of the journal's digests."""
+    """Requests, replies and answers in a log are those whose digests the journal holds."""
     found = InvariantCheck()
     if not evidence.has_journal:
         found.skipped, found.matters = evidence.why_no_journal(), True
@@ -300,7 +270,6 @@ def texts_agree(evidence: Evidence) -> InvariantCheck:
 def _call(
     evidence: Evidence, record: CallRecord, events: list[LoggedEvent], found: InvariantCheck
 ) -> Iterator[str]:
-    """Yield how the texts of one call differ."""
     if not events:
         found.notes[NO_EVENT] += 1
         return
@@ -352,7 +321,6 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
 
 
 def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> Iterator[str]:
-    """Yield where a sample's answer, or how it was made, is not what was written down."""
     digests = sample.digests
     if digests is None:
         return
@@ -371,9 +339,6 @@ def _answer(evidence: Evidence, sample: SampleRecord, found: InvariantCheck) -> 
         yield "its plan, steps or depth are not those that the journal holds a digest of"
 
 
-# § I7 and I11: the calls that must be there are there, and their counts can be a provider's.
-
-
 LIVE = "live"
 """Label of runs whose ids and models are a provider's."""
 SAME = 0.9
@@ -387,7 +352,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence) -> InvariantCheck:
-    """I7: steps are calls, as many as the manifest says, and a conductor's own are counted."""
+    """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
     if facts is None:
         return InvariantCheck(
@@ -413,7 +378,7 @@ def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Ite
     exact = sample.plan.get("stopped") is None
     if isinstance(steps, int) and (len(answered) < steps or (exact and len(answered) > steps)):
         yield f"{steps} replies of workers in its answer, and {len(answered)} calls with a reply"
-    if not facts.system.startswith(CONDUCTOR) or _replayed(facts):
+    if not facts.system.startswith(CONDUCTOR) or "plans" in facts.args:
         return
     planned = [row for row in rows if row.role == CONDUCTOR]
     if not any(row.input_total or row.output for row in planned):
@@ -421,10 +386,8 @@ def _missing(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Ite
 
 
 def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
-    """Yield calls outside what the system's manifest says, as the header repeats it.
-
-    What a limit has stopped, or a call that got no reply, may leave fewer.
-    """
+    """Yield calls outside what the system's manifest says, as the header repeats it."""
+    # What a limit has stopped, or a call that got no reply, may leave fewer.
     if facts.calls_expected is None:
         return
     least, most = facts.calls_expected
@@ -436,13 +399,8 @@ def _unexpected(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> 
         yield f"{len(answered)} calls of workers with a reply, and its manifest says {promised}"
 
 
-def _replayed(facts: RunFacts) -> bool:
-    """Say whether a system declares that its plans were made earlier."""
-    return "plans" in facts.args
-
-
 def plausible(evidence: Evidence) -> InvariantCheck:
-    """I11: counts differ as prompts do, replies have as many tokens as text, time runs on."""
+    """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
     found = InvariantCheck()
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
@@ -472,7 +430,6 @@ def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
 
 
 def _other_model(row: Call) -> bool:
-    """Say whether a reply names another model; a dated name of the one asked for is no other."""
     if row.label != LIVE or not row.served_model:
         return False
     asked = row.model.rsplit("/", 1)[-1].removesuffix("-latest")
@@ -525,7 +482,6 @@ def _band(evidence: Evidence, rows: Iterable[Call]) -> Iterator[str]:
 
 
 def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
-    """Yield workers that are set to reason and of which no reply has reasoning tokens."""
     facts = evidence.facts
     worker = facts.workers.get(rows[0].role) if facts else None
     if worker is None or len(rows) < ENOUGH:

@@ -1,4 +1,10 @@
-"""What is exported: columns, their types and meanings, and the formats of files."""
+"""What is exported: columns, their types and meanings, and the formats of files.
+
+A column's meaning is the sentence under its field, so that schema.md cannot differ from the code.
+Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never rounded. Texts
+come from models: they are escaped, and never interpreted. `otel` has the names of OpenTelemetry's
+conventions for generative AI, which have no word for money: ours stand under `podium.`.
+"""
 
 import ast
 import csv
@@ -20,10 +26,6 @@ from harness.errors import UserError
 from harness.ledger.answers import Verdict
 from harness.ledger.call import Call, plain
 from harness.text import escape_controls, escape_markdown, markdown_cell
-
-# § One row of the reviewers' view: what one question put to one system came to, flat.
-# §
-# § How it is added up is harness/ledger/show.py.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,37 +131,30 @@ class QueryRow:
     """The same of journals."""
 
 
-# § Ledger rows in the words of OpenTelemetry's conventions for generative AI.
-# §
-# § Names are those of the GenAI semantic conventions (development status), which have no word
-# § for
-# § money: ours stand under `podium.`. Their input count includes cached tokens, ours does
-# § not.
-
-
+SAME = {
+    "gen_ai.request.max_tokens": "max_tokens",
+    "gen_ai.response.model": "served_model",
+    "gen_ai.usage.cache_read.input_tokens": "cache_read",
+    "gen_ai.usage.cache_creation.input_tokens": "cache_write",
+    "gen_ai.usage.output_tokens": "output",
+    "gen_ai.usage.reasoning.output_tokens": "reasoning",
+    "gen_ai.workflow.name": "system",
+    "gen_ai.agent.name": "role",
+    "http.response.status_code": "http_status",
+    "error.type": "error",
+}
+"""Attributes of the conventions that are a column of ours."""
 ATTRIBUTES = {
     "gen_ai.operation.name": "`chat`",
     "gen_ai.provider.name": "`model` up to its first `/`",
     "gen_ai.request.model": "`model` after its first `/`",
-    "gen_ai.request.max_tokens": "`max_tokens`",
-    "gen_ai.response.model": "`served_model`",
     "gen_ai.response.finish_reasons": "`[stop]`",
     "gen_ai.usage.input_tokens": "`input_uncached + cache_read + cache_write`: includes cached",
-    "gen_ai.usage.cache_read.input_tokens": "`cache_read`",
-    "gen_ai.usage.cache_creation.input_tokens": "`cache_write`",
+    **{name: f"`{column}`" for name, column in SAME.items()},
     "gen_ai.usage.output_tokens": "`output`: includes reasoning",
-    "gen_ai.usage.reasoning.output_tokens": "`reasoning`",
-    "gen_ai.workflow.name": "`system`",
-    "gen_ai.agent.name": "`role`",
-    "http.response.status_code": "`http_status`",
-    "error.type": "`error`",
 }
 """Attribute and the columns that it is made from; every other column is `podium.` and its name."""
-
-TAKEN = frozenset({
-    "max_tokens", "served_model", "stop", "cache_read", "cache_write",
-    "input_uncached", "output", "reasoning", "http_status", "error",
-})  # fmt: skip
+TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
 """Columns that an attribute of the conventions says in full."""
 
 
@@ -171,30 +166,12 @@ def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model or provider,
-        "gen_ai.request.max_tokens": row["max_tokens"],
-        "gen_ai.response.model": row["served_model"],
         "gen_ai.response.finish_reasons": [row["stop"]] if row["stop"] else None,
         "gen_ai.usage.input_tokens": None if None in parts else sum(parts),
-        "gen_ai.usage.cache_read.input_tokens": row["cache_read"],
-        "gen_ai.usage.cache_creation.input_tokens": row["cache_write"],
-        "gen_ai.usage.output_tokens": row["output"],
-        "gen_ai.usage.reasoning.output_tokens": row["reasoning"],
-        "gen_ai.workflow.name": row["system"],
-        "gen_ai.agent.name": row["role"],
-        "http.response.status_code": row["http_status"],
-        "error.type": row["error"],
+        **{name: row[column] for name, column in SAME.items()},
     }
     ours = {f"podium.{name}": value for name, value in row.items() if name not in TAKEN}
     return {name: value for name, value in {**found, **ours}.items() if value is not None}
-
-
-# § The columns of the exported tables: name, Parquet type, unit and meaning, from the
-# § dataclasses.
-# §
-# § A column's meaning is the sentence under its field, so that schema.md cannot differ from
-# § the code.
-# § Money is decimal128(38, 18): sums are exact, and what does not fit is refused, never
-# § rounded.
 
 
 pa: Any = import_module("pyarrow")  # it has no types
@@ -256,7 +233,6 @@ class Column:
 
     name: str
     type: Any
-    """Arrow's."""
     unit: str
     nullable: bool
     meaning: str
@@ -268,7 +244,10 @@ def columns_of(record: type) -> tuple[Column, ...]:
     hints, said = get_type_hints(record), _sentences(record)
     found: list[Column] = []
     for field in fields(record):
-        kinds = {_plain(one) for one in get_args(hints[field.name]) or (hints[field.name],)}
+        kinds = {
+            one if isinstance(one, type) else str
+            for one in get_args(hints[field.name]) or (hints[field.name],)
+        }
         (kind,) = kinds - {type(None)}
         meaning = said.get(field.name) or ALSO.get(field.name, "")
         found.append(
@@ -320,11 +299,6 @@ ARROW: dict[type, Any] = {
 }
 
 
-def _plain(hint: Any) -> type:
-    """Return the Python type of a hint; a Literal, or a word of one, is a string."""
-    return hint if isinstance(hint, type) else str
-
-
 def _unit(name: str, kind: type) -> str:
     if kind is Decimal:
         return "s" if name.endswith("_s") else "USD"
@@ -351,14 +325,6 @@ def _sentences(record: type) -> dict[str, str]:
         ):
             found[here.target.id] = str(after.value.value)
     return found
-
-
-# § The formats in which tables are written: Parquet, CSV, JSON lines, Markdown, HTML,
-# § OpenTelemetry.
-# §
-# § Decimals are written in full and in plain notation. Texts come from models and are data:
-# § they are
-# § escaped, and never interpreted.
 
 
 parquet: Any = import_module("pyarrow.parquet")
@@ -473,7 +439,6 @@ HTML = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SUFFIX = {"otel": "otel.jsonl"}
-"""Of a file's name, where it is not the format's."""
 WHOLE = ("parquet", "csv", "jsonl")
 """Formats that have both tables; `md` and `html` are of queries, `otel` of calls."""
 FORMATS = (*WHOLE, "otel", "md", "html")
@@ -484,8 +449,6 @@ def _json_line(row: Row) -> str:
 
 
 class _Line:
-    """What csv writes to."""
-
     text = ""
 
     def write(self, text: str) -> None:
@@ -499,10 +462,8 @@ def _csv_line(row: Row) -> str:
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote before it.
-
-    Texts come from models. Numbers stay as they are, decimals as text among them.
-    """
+    """Return a cell of a CSV file; what a spreadsheet would compute gets a quote before it."""
+    # Texts come from models. Numbers stay as they are, decimals as text among them.
     if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value
@@ -525,9 +486,6 @@ def _html_line(row: Row) -> str:
 
 def _one_line(value: Any) -> str:
     return "" if value is None else " ".join(str(value).split())
-
-
-# § schema.md: what every exported column says, made from the code that writes it.
 
 
 HEAD = f"""# The exported ledger ({SCHEMA})

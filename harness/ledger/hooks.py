@@ -1,4 +1,9 @@
-"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
+"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
+
+Inspect announces an attempt in the context of who asked, after it has waited for a connection and
+right before it is dispatched: the moment for its allowance and its intent. Kinds of errors, counts
+and ids are kept; texts only as digests, which a log's texts can be held against.
+"""
 
 import hashlib
 import json
@@ -26,19 +31,6 @@ from harness.ledger.logs import Json, attached, responses
 from harness.records import PODIUM
 from harness.text import make_storable, storable
 from harness.usage import raw_usage, usage_of_reply
-
-# § What Inspect's own hooks see of our calls: when an attempt goes out, retries, tokens.
-# §
-# § Inspect announces a call in the context of who asked, after it has waited for a connection
-# § and right
-# § before it is dispatched: the moment for its allowance and its intent. So each retry over
-# § HTTP is
-# § announced, when it fails and when it goes out again, and needs an allowance of its own.
-# § The
-# § sums are independent of our lines: they come from Inspect's hook for every finished call,
-# § whoever made it, so a call that escaped the journal shows as a difference. A cache read is
-# § none of
-# § them, and an attempt that failed has no usage to count.
 
 
 class Unwritten(BaseException):
@@ -145,28 +137,16 @@ COUNTED = HookTotals()
 
 @cache
 def listen() -> None:
-    """Make the hooks known to Inspect, once, when the first call needs them.
-
-    Not through an entry point: Inspect would then greet every command of a user with a count of
-    hooks, podium's own included, where nothing is counted.
-    """
+    """Make the hooks known to Inspect, once, when the first call needs them."""
+    # Not through an entry point: Inspect would then greet every command of a user with a count of
+    # hooks, podium's own included, where nothing is counted.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(LedgerHooks)
-
-
-# § The texts of a call as digests: what was sent and what came back, in the form that a log
-# § keeps.
-# §
-# § A journal holds digests and a log the texts, so a change of either shows
-# § (harness/audit/records.py).
-# § The same functions read Inspect's objects while a call is made and the JSON of a log
-# § afterwards.
 
 
 JSON = json.JSONEncoder(ensure_ascii=False).encode
 """As `request_digest` writes it; one encoder for all of a million calls."""
 Told = Callable[[str], str]
-"""How a log's reference to a text is resolved."""
 NOTHING: Json = {}
 SHAPE = ("depth", "steps", "stopped", "plan")
 """What every log says of how an answer was made."""
@@ -258,10 +238,8 @@ class SampleDigests:
     """All that a log says of one sample in words, as digests."""
 
     calls: dict[str, CallTexts]
-    """By the event's uuid."""
     answer: str
     shape: str
-    """Of how the answer was made."""
     graded: str
     """Of what was graded: question, target and the answer that was found."""
     elsewhere: tuple[str, ...]
@@ -312,7 +290,6 @@ def _of_turns(turns: Iterable[str]) -> str:
 
 
 def _turn(message: object, told: Told) -> str:
-    """Return one turn as JSON: its role and its text, and what else there is in it."""
     text, others = _content(message, told)
     turn: list[Any] = [_part(message, "role"), text]
     return JSON([*turn, others] if others else turn)
@@ -358,7 +335,6 @@ DEEPEST_ARGUMENTS = 100
 
 
 def _sorted_arguments(value: object, told: Told, level: int = 0) -> Any:
-    """Return arguments in one form: sorted, and without what a log leaves out."""
     if level > DEEPEST_ARGUMENTS:
         return None
     if isinstance(value, Mapping):
@@ -377,17 +353,9 @@ def _is_merged(message: Json) -> bool:
 
 
 def _part(thing: object, name: str) -> object:
-    """Return a field of one of Inspect's objects, or of its JSON."""
     if isinstance(thing, Mapping):
         return cast(Mapping[str, object], thing).get(name)
     return getattr(thing, name, None)
-
-
-# § How a call has ended, from what Inspect has just recorded of it: never a provider's words.
-# §
-# § A call's event is the last one in the call's span. Kinds of errors, digests, counts and
-# § ids leave
-# § this file; texts do not.
 
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
@@ -408,10 +376,8 @@ _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
 
 
 def last_event(span: str | None) -> ModelEvent | None:
-    """Return the last model event of a span; None when nothing was dispatched in it.
-
-    No further back than to where the span began, however long the history is.
-    """
+    """Return the last model event of a span; None when nothing was dispatched in it."""
+    # No further back than to where the span began, however long the history is.
 
     def is_ours(event: Event) -> bool:
         if isinstance(event, SpanBeginEvent):
@@ -424,11 +390,9 @@ def last_event(span: str | None) -> ModelEvent | None:
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Let calls made within be events of a transcript of their own, which is then forgotten.
-
-    Outside an eval all calls of a process share one, which keeps every request and reply: a long
-    training would not fit into memory.
-    """
+    """Let calls made within be events of a transcript of their own, which is then forgotten."""
+    # Outside an eval all calls of a process share one, which keeps every request and reply: a long
+    # training would not fit into memory.
     token = _transcript.set(Transcript())
     try:
         yield
@@ -437,10 +401,8 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Rewrite what a provider sent and no file can hold, before anybody reads it.
-
-    In place: the log gets the event from Inspect, and the caller has the output already.
-    """
+    """Rewrite what a provider sent and no file can hold, before anybody reads it."""
+    # In place: the log gets the event from Inspect, and the caller has the output already.
     make_storable(output)
     if event is None:
         return
@@ -478,12 +440,10 @@ def outcome_of(
 
 
 def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> CallOutcome:
-    """Return the outcome of a call without a reply: its kind, and whether it was ever sent.
-
-    A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
-    reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
-    One that has no event was refused by us or cancelled while it waited to be sent.
-    """
+    """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
+    # A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
+    # reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
+    # One that has no event was refused by us or cancelled while it waited to be sent.
     kind, status = kind_and_status(error)
     if event and not event.error and not event.pending:
         ended = outcome_of(event.output, event, latency_s, refused=False)
@@ -511,7 +471,6 @@ def kind_and_status(error: BaseException) -> tuple[str, int | None]:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return an HTTP status, where the SDKs of OpenAI, Anthropic, Google and httpx keep it."""
     response: object = getattr(error, "response", None)
     for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
         found: object = getattr(holder, name, None)
@@ -529,7 +488,6 @@ def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] 
 
 
 def _number(value: Any, depth: int) -> Any:
-    """Return a value of a provider's usage as every reader of JSON has it, or `PROSE`."""
     if isinstance(value, Mapping):
         below = cast(Mapping[str, Any], value)
         return _numbers(below, depth + 1) if depth < DEEPEST_USAGE else PROSE
@@ -543,7 +501,6 @@ def _number(value: Any, depth: int) -> Any:
 
 
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
-    """Return the provider's id of the last request, else the id that its reply carries."""
     if event and event.request_ids:
         *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
         return _short_name(last.get("id"))

@@ -1,4 +1,12 @@
-"""An `.eval` file, read raw and fast: its header, its samples, the model calls in each."""
+"""An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
+
+    with open_log(path) as log:
+        for sample in log.samples():
+            calls, lost = [*events_of(sample)], [*lost_in(sample)]
+
+The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`. What
+changes a log goes through Inspect.
+"""
 
 import json
 import re
@@ -27,15 +35,6 @@ from harness.ledger.call import Cache
 from harness.records import PODIUM, SECONDS, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
-# § Inspect logs without Inspect's data model: zip, zstd and JSON, twenty times as fast.
-# §
-# § A million calls cannot pass through pydantic in a minute. Everything that only reads a log
-# § (report,
-# § audit, export) reads it here, one sample at a time; what changes a log goes through
-# § Inspect.
-# § What the calls in a sample are is harness/ledger/logs.py.
-
-
 HEADERS = ("header.json", "_journal/start.json")
 """A run that ended has the first one; one that was killed, or still runs, only the second."""
 UNREADABLE = (
@@ -63,10 +62,8 @@ class RawLog:
     file: BinaryIO = field(repr=False)
 
     def samples(self) -> Iterator[Json]:
-        """Yield the samples as `EvalSample` names their fields, one at a time, in file order.
-
-        Of a sample that was written twice the last one counts, as for every reader of zip files.
-        """
+        """Yield the samples as `EvalSample` names their fields, one at a time, in file order."""
+        # Of a sample that was written twice the last one counts, as for every reader of zip files.
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _parsed(self.path, self.file, info)
@@ -104,19 +101,15 @@ def naming(path: Path) -> Generator[None]:
 
 
 def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
-    """Raise UserError for a log that Inspect's readers had better not unpack.
-
-    They take an archive at its word. What is unpacked here is counted and thrown away: of a log
-    whose header alone is wanted, the members that go with it.
-    """
+    """Raise UserError for a log that Inspect's readers had better not unpack."""
+    # They take an archive at its word. What is unpacked here is counted and thrown away: of a log
+    # whose header alone is wanted, the members that go with it.
     try:
-        refuse_false_sizes(path, _is_of_header if header_only else bool)
+        refuse_false_sizes(
+            path, (lambda name: not name.startswith("samples/")) if header_only else bool
+        )
     except UNREADABLE as error:
         raise damaged(path, str(error)) from error
-
-
-def _is_of_header(name: str) -> bool:
-    return not name.startswith("samples/")
 
 
 def damaged(path: Path, why: str) -> UserError:
@@ -140,19 +133,6 @@ def _loads(data: bytes) -> object:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
         return json_with_nan(data)  # which Inspect writes for an unscored sample
-
-
-# § The model calls in one sample of a raw log, each with the step around it.
-# §
-# §     with open_log(path) as log:
-# §         for sample in log.samples():
-# §             calls, lost = [*events_of(sample)], [*lost_in(sample)]
-# §
-# § The same call may stand in several logs of a resumed run: tell them apart by
-# § `CallEvent.id`.
-# § Nothing is priced or judged here, and nothing is validated beyond what is read. What each
-# § question
-# § got is harness/ledger/questions.py.
 
 
 Phase = Literal["solve", "score"]
@@ -228,18 +208,14 @@ class CallEvent:
 
 
 def events_of(sample: Json) -> Iterator[CallEvent]:
-    """Yield the calls of a sample's newest attempt, in the order in which they began.
-
-    A pending call of a sample without an error is left out: the sample may still be running.
-    """
+    """Yield the calls of a sample's newest attempt, in the order in which they began."""
+    # A pending call of a sample without an error is left out: the sample may still be running.
     return _calls(sample, cast(list[Json], sample.get("events") or []))
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
-    """Yield what is left of attempts that failed and were made again within the run.
-
-    Inspect keeps only the events from such an attempt's last model call on.
-    """
+    """Yield what is left of attempts that failed and were made again within the run."""
+    # Inspect keeps only the events from such an attempt's last model call on.
     for failure in sample.get("error_retries") or ():
         yield from _calls(sample, failure.get("events") or [])
 
@@ -291,11 +267,10 @@ def _raw(event: Json, output: Json) -> Raw | None:
 
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
-    """Yield one id for each HTTP response: its provider's own, where a gateway has added others.
-
-    Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response: what
-    does not come later in it than the id before, or has another status, is of the next response.
-    """
+    """Yield one id for each HTTP response: its provider's own, where a gateway has added others."""
+    # Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response:
+    # what does not come later in it than the id before, or has another status, is of the next
+    # response.
     own = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
     one: Json | None = None
     place = -1
@@ -363,12 +338,10 @@ class Places:
 
 
 def solver_seconds(sample: Json) -> float | None:
-    """Return how long the solvers took; None for a sample that did not get through them.
-
-    Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies were
-    read from the store. Older logs have only times of day: what is longer than the whole sample, by
-    Inspect's steady clock, is a clock that was set.
-    """
+    """Return how long the solvers took; None for a sample that did not get through them."""
+    # Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies
+    # were read from the store. Older logs have only times of day: what is longer than the whole
+    # sample, by Inspect's steady clock, is a clock that was set.
     shape = (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
     if SECONDS in shape:
         return shape[SECONDS]
@@ -402,15 +375,6 @@ def _solver_span(sample: Json) -> float | None:
 def seconds_between(begin: str, end: str) -> float:
     """Return the seconds between two ISO times."""
     return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
-
-
-# § What no `.eval` file is like that Inspect has written: where two readers would see two
-# § logs.
-# §
-# § An archive may hold a member twice, of which readers take different ones; a sample under
-# § another
-# § sample's name; and totals that are not those of its samples. Nothing is repaired or left
-# § out here.
 
 
 SAMPLES = "samples/"
@@ -453,10 +417,8 @@ def oddities(log: RawLog) -> Iterator[Oddity]:
 
 
 def _was_tried_again(archive: zipfile.ZipFile, name: str) -> bool:
-    """Say whether all copies of a sample but the last ended in an error.
-
-    A run that goes on copies those, and Inspect packs the log anew only if it ends well.
-    """
+    """Say whether all copies of a sample but the last ended in an error."""
+    # A run that goes on copies those, and Inspect packs the log anew only if it ends well.
     earlier = [one for one in archive.infolist() if one.filename == name][:-1]
     copies = [_read(archive, one) for one in earlier]
     return name.startswith(SAMPLES) and all(
@@ -494,7 +456,6 @@ def disagreements(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddi
 
 
 def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    """Compare the verdicts that a viewer lists with those of the samples."""
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
     found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
@@ -515,7 +476,6 @@ def _summaries(log: RawLog, samples: Sequence[ScoredSample]) -> Iterator[Oddity]
 
 
 def _totals(header: Json, samples: Sequence[ScoredSample]) -> Iterator[Oddity]:
-    """Compare the totals in a header with its samples; the mean where all of them were graded."""
     results: Json = header.get("results") or {}
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):

@@ -1,4 +1,10 @@
-"""MANIFEST.json: the sha256 of every file of a run, each by its parts, and one root over all."""
+"""MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
+
+Covered is what `podium run` writes and later commands read, not what is made from it. The root is a
+Merkle root (RFC 6962, section 2.1): first the head (versions, books, history), then each file by
+path, each log followed by its samples. So one line of hex fixes a whole run, and a log that is
+shared in part, or redacted, can still be checked sample by sample.
+"""
 
 import hashlib
 import json
@@ -23,13 +29,6 @@ from harness.records import EMPTY, PODIUM
 from harness.reply_cache import FOLDER as STORE
 from harness.text import pluralise
 
-# § Merkle trees over byte strings, hashed as RFC 6962 (section 2.1) hashes them.
-# §
-# § Leaves and inner nodes are hashed with different first bytes, so that no inner node can be
-# § passed
-# § off as a leaf. What the leaves of a run are is harness/ledger/manifest.py.
-
-
 EMPTY_ROOT = hashlib.sha256(b"").digest()
 """The root of a tree without leaves."""
 
@@ -45,25 +44,14 @@ def node(left: bytes, right: bytes) -> bytes:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root over digests of leaves, in their order.
-
-    The left half of every subtree has the largest power of two of leaves that leaves something to
-    the right: the same tree as pairing neighbours level by level and lifting the odd one.
-    """
+    """Return the root over digests of leaves, in their order."""
+    # The left half of every subtree has the largest power of two of leaves that leaves something to
+    # the right: the same tree as pairing neighbours level by level and lifting the odd one.
     level = list(leaves)
     while len(level) > 1:
         paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
         level = [*paired, level[-1]] if len(level) % 2 else paired
     return level[0] if level else EMPTY_ROOT
-
-
-# § What lies in a run's directory, as digests: its logs sample by sample, its journals, its
-# § records.
-# §
-# § Covered is what `podium run` writes and later commands read. Not covered: what is made
-# § from it
-# § (reports, exports) and Inspect's own listings, which change with every visit of its
-# § viewer.
 
 
 FileKind = Literal["log", "journal", "record"]
@@ -141,11 +129,9 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 
 def uncovered(log_dir: Path) -> list[str]:
-    """Return the files below a directory that no manifest is about, sorted, hidden ones last.
-
-    The manifest and its signature are left out: `OWN` names them, and `podium` checks them itself.
-    So is the store of replies that no log has yet: a run that finishes leaves none.
-    """
+    """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
+    # The manifest and its signature are left out: `OWN` names them, and `podium` checks them
+    # itself. So is the store of replies that no log has yet: a run that finishes leaves none.
     files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
     kept = (path for path in files if not path.startswith(f"{STORE}/"))
     outside = {*kept} - covered(log_dir).keys() - set(OWN)
@@ -182,27 +168,17 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
 
 
 def _read(file: Path, path: str, kind: FileKind, digest: str) -> FileEntry:
-    size = file.stat().st_size
+    plain = FileEntry(path=path, kind=kind, sha256=digest, size=file.stat().st_size)
     if kind == "journal":
         chain = read_chain(file)
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
-        return FileEntry(
-            path=path,
-            kind=kind,
-            sha256=digest,
-            size=size,
-            rows=chain.lines,
-            last=chain.last,
-            faults=faults,
-        )
-    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size)
+        return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
     if path.endswith(".json"):
         return replace(plain, samples=tuple(_parts(file)))
     return _read_log(file, plain) if kind == "log" else plain
 
 
 def _parts(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a record in JSON, none of what cannot be read: name, sha256."""
     try:
         parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
         texts = {name: canonical(parts[name]) for name in sorted(parts)}
@@ -213,10 +189,8 @@ def _parts(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names.
-
-    What is empty holds nothing that could be changed later, only added to.
-    """
+    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
+    # What is empty holds nothing that could be changed later, only added to.
     inside: Mapping[str, object] = EMPTY
     if isinstance(value, dict):
         inside = cast(Mapping[str, object], value)
@@ -239,7 +213,6 @@ def _row_name(at: int, row: object) -> str:
 
 
 def _read_log(file: Path, plain: FileEntry) -> FileEntry:
-    """Return a log's entry; one that cannot be read has no rows."""
     try:
         with open_log(file) as log:
             members = [(one.filename, member_digest(log.zip, one)) for one in log.zip.infolist()]
@@ -248,16 +221,7 @@ def _read_log(file: Path, plain: FileEntry) -> FileEntry:
         return plain
     samples = tuple(one for one in members if one[0].startswith(SAMPLES))
     others = [one for one in members if not one[0].startswith(SAMPLES)]
-    return FileEntry(
-        path=plain.path,
-        kind="log",
-        sha256=plain.sha256,
-        size=plain.size,
-        rows=len(samples),
-        samples=samples,
-        rest=rest_digest(others),
-        about=about,
-    )
+    return replace(plain, rows=len(samples), samples=samples, rest=rest_digest(others), about=about)
 
 
 def rest_digest(members: Sequence[tuple[str, str]]) -> str:
@@ -297,23 +261,8 @@ def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
 
 
 def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table within a header; an empty one where a log has something else."""
     found: object = data.get(name)
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
-
-
-# § `MANIFEST.json`: what a run's directory held when the run ended, and one digest over all
-# § of it.
-# §
-# § The root is a Merkle root (harness/ledger/manifest.py) over everything the manifest says
-# § but the
-# § root itself: first the head (versions, books, history), then each file by path, each log
-# § followed by
-# § its samples. So one published line of hex fixes a whole run, and a log that is shared in
-# § part, or
-# § redacted, can still be checked sample by sample. Finding what was changed is tampering.py;
-# § who
-# § vouches for the manifest is signing.py.
 
 
 FILE, SIGNATURE = OWN
@@ -338,10 +287,8 @@ class EarlierRoot:
     """Files that go on where it ends, as a run that goes on makes them."""
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values; what was not told in older manifests only where there is any.
-
-        The root of an older manifest stays what it was.
-        """
+        """Return it as plain values; what older manifests did not tell only where there is any."""
+        # The root of an older manifest stays what it was.
         return {name: value for name, value in asdict(self).items() if value or name not in LATER}
 
     def __str__(self) -> str:
@@ -412,11 +359,9 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is.
-
-    The manifest that stood here before goes into the history, with what was changed since then
-    apart from files that were added and journals that have grown.
-    """
+    """Write what a directory holds now; a manifest that still says so is left as it is."""
+    # The manifest that stood here before goes into the history, with what was changed since then
+    # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
     known = {one.path: one for one in before.files} if before else {}
     files = inventory(log_dir, known)
@@ -497,18 +442,15 @@ def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
 
 
 def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
-    """Say whether a file differs as a run makes it differ.
-
-    Journals and openings grow at their end; an experiment takes in more systems, an oracle more
-    plans. Of what older manifests say of those two, nothing tells that from a change.
-    """
+    """Say whether a file differs as a run makes it differ."""
+    # Journals and openings grow at their end; an experiment takes in more systems, an oracle more
+    # plans. Of what older manifests say of those two, nothing tells that from a change.
     if now.path.endswith(".json"):
         return not changed_parts(old, now) and bool(now.samples)
     return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256
 
 
 def _before(log_dir: Path) -> tuple[Manifest | None, str]:
-    """Return the manifest that stands here if it matches itself, else what is wrong with it."""
     path = log_dir / FILE
     if not path.exists():
         return None, ""
@@ -523,7 +465,6 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
 
 
 def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
-    """Return what becomes of a manifest that another one replaces."""
     known = {one.path: one for one in before.files}
     here = [one for one in files if one.path in known]
     return EarlierRoot(
@@ -542,6 +483,5 @@ def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> Ear
 
 
 def _distinct(files: Iterable[FileEntry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    """Return what logs say under some names, each combination once, sorted."""
     found = {tuple(one.about.get(name, "") for name in names) for one in files if one.about}
     return tuple(dict(zip(names, row, strict=True)) for row in sorted(found) if any(row))

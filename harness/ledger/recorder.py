@@ -1,4 +1,18 @@
-"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`."""
+"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
+
+Which journal a call is written to is known by the running task (a context variable that the
+adapters of solvers and scorers set). Without a journal (`inspect eval` on a suite) only the
+spending limit is kept. A reply that an earlier attempt of the run has paid for is read back:
+
+    draw = next_draw(request)
+    if draw and (event := draw.replayed(request)):
+        ...                     # the transcript has it now, as if it was read from a cache
+    else:
+        draw.keep(output)       # before anything is made of it, and before its outcome is written
+
+So a reply whose outcome is in a journal is in the store: it is billed once. One that came and was
+not stored when its process died has no outcome, and is named as in flight.
+"""
 
 import json
 import sys
@@ -13,10 +27,10 @@ from time import monotonic
 from typing import Any, Literal, cast
 
 from inspect_ai.event import ModelEvent
-from inspect_ai.model import ChatMessage, Model, ModelCall, ModelOutput
+from inspect_ai.model import ChatMessage, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
-from harness.budget import Allowance, Spend
+from harness.budget import Allowance, CallPrice, Spend
 from harness.context import current, run_context
 from harness.errors import SpendLimit
 from harness.ledger.call import (
@@ -40,23 +54,10 @@ from harness.ledger.hooks import (
 )
 from harness.ledger.journal import CallOutcome, Head, Intent, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
-from harness.prices.cost import Service, cost
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
 from harness.text import pluralise
-
-# § The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
-# §
-# § `Pool.ask` and judges put every call through `asking`. Which journal it is written to is
-# § known by
-# § the running task (a context variable that the adapters of solvers and scorers set), so no
-# § system,
-# § suite or pool has to carry one. Without a journal (`inspect eval` on a suite) only the
-# § spending
-# § limit is kept. Not here: what a line looks like (journal.py), what a call costs
-# § (harness/prices/cost.py).
-
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -86,20 +87,16 @@ class TaskJournal:
             return self._open
 
     def note(self, kind: Literal["answer", "grade"], fields: Mapping[str, Any]) -> None:
-        """Write down what became of a sample, where any call of this process was written down.
-
-        No answer is lost because it could not be: the audit then says what it cannot compare.
-        """
+        """Write down what became of a sample, where any call of this process was written down."""
+        # No answer is lost because it could not be: the audit then says what it cannot compare.
         with self._lock:
             if self._open is not None:
                 with suppress(OSError):
                     self._open.write(kind, fields)
 
     def close(self) -> None:
-        """Write down what Inspect's hooks counted meanwhile, and close the file.
-
-        The user is told of workers whose counts cannot be, once of each.
-        """
+        """Write down what Inspect's hooks counted meanwhile, and close the file."""
+        # The user is told of workers whose counts cannot be, once of each.
         for worker, times in sorted(self.unbelieved.items()):
             sys.stderr.write(UNBELIEVED.format(pluralise(times, "call"), worker) + "\n")
         self.unbelieved.clear()
@@ -133,6 +130,8 @@ class CallInFlight:
     output: ModelOutput | None = None
     usage: Usage | None = None
     """What the provider counted; None when it counted nothing."""
+    price: CallPrice | None = None
+    """What its reply cost, for whoever pays; None where nobody counts dollars."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
     """As it is written down, where that is done; None while nothing was dispatched."""
@@ -148,11 +147,9 @@ class CallInFlight:
 
     @property
     def too_long(self) -> bool:
-        """Return whether a provider refused a request for its length: it then generated nothing.
-
-        Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
-        that was cut there, for there was no more room, has tokens and is a reply.
-        """
+        """Return whether a provider refused a request for its length: it then generated nothing."""
+        # Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
+        # that was cut there, for there was no more room, has tokens and is a reply.
         if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
             return False
         return not (self.output.usage and self.output.usage.output_tokens)
@@ -184,7 +181,6 @@ class Payment:
     """Pays for one call, attempt by attempt; Inspect says when (harness/ledger/hooks.py)."""
 
     allowance: Allowance
-    service: Service
     span: str | None
 
     async def take(self) -> None:
@@ -197,16 +193,15 @@ class Payment:
         self.allowance.release()
 
     def settle(self, asked: CallInFlight) -> None:
-        """Count a call, however it ended: who raised, and what becomes of its reply, is no matter.
-
-        One that got no answer may have been billed; one that was refused as too long costs nothing.
-        """
+        """Count a call, however it ended, whoever raised and whatever becomes of its reply."""
+        # One that got no answer may have been billed; one that was refused as too long costs
+        # nothing.
         if asked.ended is None:
             return
         billable, cached = asked.billable, asked.ended.cache == "read"
         self._lost(1 if billable == "unknown" else 0)
-        if billable == "yes" or cached:
-            asked.usd = self.allowance.paid(asked.usage, self.service, cached=cached)
+        if asked.price and (billable == "yes" or cached):
+            asked.usd = self.allowance.paid(asked.price, cached=cached)
         elif billable == "no":
             asked.usd = Decimal(0)
 
@@ -289,11 +284,13 @@ def _written_down(request: Request, asked: CallInFlight, spend: Spend | None) ->
         event = last_event(span)
         if event or (flight and flight.call):
             _end(asked, event, flight, error)
+            _set_price(asked, request, spend)
             with suppress(OSError):  # then it is unknown, and what went wrong first is told
-                _write(asked, flight, spend)
+                _write(asked, flight)
         raise
     _end(asked, last_event(span), flight)
-    _write(asked, flight, spend)
+    _set_price(asked, request, spend)
+    _write(asked, flight)
 
 
 def _end(
@@ -318,9 +315,9 @@ def _end(
     asked.usage = asked.ended.usage
 
 
-def _write(asked: CallInFlight, flight: JournalledCall | None, spend: Spend | None) -> None:
+def _write(asked: CallInFlight, flight: JournalledCall | None) -> None:
     if flight and asked.ended:
-        flight.journal.outcome(flight.dispatched(), _priced(asked.ended, flight.request, spend))
+        flight.journal.outcome(flight.dispatched(), asked.ended)
         if asked.ended.unbelieved:
             flight.recorder.journal.unbelieved[flight.request.role] += 1
 
@@ -330,37 +327,37 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
     asked, recorder = CallInFlight(event.output), current().recorder
     ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
     asked.ended, asked.usage = ended, ended.usage
+    _set_price(asked, request, spend)
     if recorder:
         journal = recorder.journal.journal()
         call = journal.intent(_intent(request, recorder, event.span_id))
-        journal.outcome(call, _priced(ended, request, spend))
+        journal.outcome(call, asked.ended or ended)
         recorder.replays.append(call)
-    if spend:
-        named = request.price_ref, asked.usage, request.service
-        asked.usd = spend.add(*named, cached=True)
+    if spend and asked.price:
+        asked.usd = spend.add(asked.price, cached=True)
     return asked
 
 
 def _payment(request: Request, spend: Spend) -> Payment:
-    """Return what pays for a call; its allowance knows the most that one HTTP request can cost."""
-    price, service = spend.book.price(request.price_ref), request.service
     most = None
     if request.is_bounded:
         sizes = request.prompt_bytes, request.max_tokens
-        most = upper_bound(Attempted("unknown", "none", None, service, *sizes), price)
+        attempted = Attempted("unknown", "none", None, request.service, *sizes)
+        most = upper_bound(attempted, spend.book.price(request.price_ref))
     allowance = Allowance(spend, request.price_ref, most, request.requests)
-    return Payment(allowance, service, current_span_id())
+    return Payment(allowance, current_span_id())
 
 
-def _priced(ended: CallOutcome, request: Request, spend: Spend | None) -> CallOutcome:
-    """Return an outcome with what it cost, so that a book or a count changed later shows."""
-    price = spend.book.price(request.price_ref) if spend else None
-    if price is None or (ended.usage is None and not ended.refused):
-        return ended
-    if ended.refused or ended.cache == "read":
-        return replace(ended, usd="0")
-    usd = cost(ended.usage or Usage(), price, request.service)
-    return replace(ended, usd=plain(usd))
+def _set_price(asked: CallInFlight, request: Request, spend: Spend | None) -> None:
+    """Work out what a call cost, and note it in its outcome, so that a book changed later shows."""
+    ended = asked.ended
+    if spend is None or ended is None:
+        return
+    asked.price = spend.price(request.price_ref, ended.usage, request.service)
+    if spend.book.price(request.price_ref) is None or (ended.usage is None and not ended.refused):
+        return
+    free = ended.refused or ended.cache == "read"
+    asked.ended = replace(ended, usd="0" if free else plain(asked.price.usd))
 
 
 def _intent(request: Request, recorder: Recorder, span: str | None) -> Intent:
@@ -410,24 +407,6 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
         journal.close()
 
 
-# § A reply that an earlier attempt of a run has paid for, read back into the log of a later
-# § one.
-# §
-# §     draw = next_draw(request)
-# §     if draw and (event := draw.replayed(request)):
-# §         ...                     # the transcript has it now, as if it was read from a
-# § cache
-# §     else:
-# §         draw.keep(output)       # before anything is made of it, and before its outcome is
-# § written
-# §
-# § So a reply whose outcome is in a journal is in the store: it is billed once. One that came
-# § and was
-# § not stored when its process died has no outcome, and is named as in flight. Where replies
-# § are kept,
-# § and until when, is harness/reply_cache.py; lines and money are asking.py.
-
-
 USAGES = ("usage", "usageMetadata", "usage_metadata")
 """Where a provider's response has its own counts: all of it that is kept beside the output."""
 UNSAID = {"id", "metadata", "source", "model"}
@@ -452,14 +431,13 @@ class ReplyDraw:
         return _recorded(request, ModelOutput.model_validate(output), call)
 
     def keep(self, output: ModelOutput) -> None:
-        """Keep a reply that has just come; OSError when it cannot be written.
-
-        Nothing is kept of what nobody is billed for, nor of a text that no file can hold.
-        """
+        """Keep a reply that has just come; OSError when it cannot be written."""
+        # Nothing is kept of what nobody is billed for, nor of a text that no file can hold.
         if output.empty:
             return
         event = last_event(current_span_id())
-        usage = _own_usage(event.call.response if event and event.call else None)
+        response = (event.call.response if event and event.call else None) or {}
+        usage = {name: response[name] for name in USAGES if name in response}
         try:
             said = f"[{output.model_dump_json(exclude_none=True)},{json.dumps(usage)}]"
         except ValueError:
@@ -487,10 +465,11 @@ def sample_name(task: str, question: str, epoch: int) -> str:
 
 
 def _asked(request: Request) -> tuple[object, ...]:
-    """Return all that a reply depends on: the model as it is set, and the request as it is sent."""
     offered = request.offered
     return (
-        *_model(request.model),
+        str(request.model),
+        request.model.model_args,
+        request.model.config.model_dump(exclude_none=True),
         request.config.model_dump(exclude_none=True),
         [_turn(message) for message in request.messages],
         [tool.model_dump(exclude_none=True) for tool in offered.tools],
@@ -498,20 +477,10 @@ def _asked(request: Request) -> tuple[object, ...]:
     )
 
 
-def _model(model: Model) -> tuple[object, ...]:
-    """Return what tells a model's replies from another's; the cache policy's scopes included."""
-    settings = model.config.model_dump(exclude_none=True)
-    return str(model), model.model_args, settings
-
-
 def _turn(message: ChatMessage) -> object:
     if isinstance(message.content, str) and message.role in ("system", "user"):
         return [message.role, message.content]  # as nearly all
     return message.model_dump(exclude=UNSAID, exclude_none=True)
-
-
-def _own_usage(response: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {name: response[name] for name in USAGES if name in response} if response else {}
 
 
 def _recorded(request: Request, output: ModelOutput, call: ModelCall | None) -> ModelEvent:

@@ -1,4 +1,8 @@
-"""What one call costs: rates, tiers, caches and services of a price."""
+"""What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+
+Tiers are applied to a call, never to summed usage: whether a request is long is a fact of that
+request. Unknown is None and stays None.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -6,14 +10,6 @@ from decimal import Decimal
 from typing import Literal
 
 from harness.records import Usage
-
-# § What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
-# §
-# § Tiers are applied to a call, never to summed usage: whether a request is long is a fact of
-# § that
-# § request. Unknown is None and stays None. Not here: files of prices
-# § (harness/prices/book.py).
-
 
 MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)
@@ -23,7 +19,6 @@ Evidence = Literal["dated", "carried-back", ""]
 Empty: not said, by a log that is older than the question."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
-"""How a provider was asked to serve a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +74,6 @@ class Price(Rates):
     tiers: tuple[Tier, ...] = ()
     """By growing `above`."""
     request: Decimal = Decimal(0)
-    """Dollars per request."""
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
     """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
     full_rate: Mapping[Service, tuple[str, ...]] = field(
@@ -94,10 +88,8 @@ class Price(Rates):
     """Where the numbers stand, where the book's own source does not say."""
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
-        """Return the rates of a request with so long a prompt, and the tier's name.
-
-        Below every tier they are this object's own: a million calls need no million copies.
-        """
+        """Return the rates of a request with so long a prompt, and the tier's name."""
+        # Below every tier they are this object's own: a million calls need no million copies.
         found: Rates = self
         name = "base"
         for tier in self.tiers:
@@ -119,7 +111,6 @@ class CallCost:
     cache_read: Decimal
     cache_write: Decimal
     output: Decimal
-    """Reasoning included."""
     orchestration: Decimal
     request: Decimal
     tier: str
@@ -132,11 +123,9 @@ class CallCost:
 
 
 def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost | None:
-    """Return the parts of what a call cost, or None when a rate that it needs is unknown.
-
-    Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
-    its own, a call that does not say how much it was has no price.
-    """
+    """Return the parts of what a call cost, or None when a rate that it needs is unknown."""
+    # Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
+    # its own, a call that does not say how much it was has no price.
     listed, tier = price.rates_for(usage.input_total)
     rates = _served(listed, price, service)
     if rates is None:
@@ -202,11 +191,9 @@ def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal |
 
 
 def list_cost(usage: Usage, price: Price) -> Decimal | None:
-    """Return the headline price of a call: at list price, as if nothing had been cached anywhere.
-
-    Which prefixes a provider still has depends on who asked before, so a comparison of systems
-    cannot count on it.
-    """
+    """Return the headline of a call: at list price, as if nothing had been cached anywhere."""
+    # Which prefixes a provider still has depends on who asked before, so a comparison of systems
+    # cannot count on it.
     if not usage.is_cached:
         return cost(usage, price)
     uncached = replace(

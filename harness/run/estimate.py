@@ -16,7 +16,7 @@ from harness.errors import UserError
 from harness.inspect_adapters import pick
 from harness.judge import judged_among
 from harness.ledger.runs import has_sittings
-from harness.ledger.totals import spent
+from harness.ledger.system_runs import spent
 from harness.pool_config import with_conductor
 from harness.records import Question
 from harness.run.catalogue import (

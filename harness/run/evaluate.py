@@ -36,7 +36,8 @@ from harness.inspect_adapters import as_task, public_tests_of, system_of
 from harness.ledger.journal import Head
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.runs import newest_logs
-from harness.ledger.totals import SpentSoFar, spent_so_far
+from harness.ledger.system_runs import spent_so_far
+from harness.ledger.totals import SpentSoFar
 from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
