@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from harness.ledger import GROUPINGS
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import SystemRun
 from reports.blocks import DEFAULT_OPTIONS, SINGLE, ReportOptions

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.ledger import QuestionResult
-from harness.ledger.totals import SystemRun
+from harness.ledger.totals import QuestionResult, SystemRun
 from reports.render import UNKNOWN, percent
 from reports.stats import (
     LEVEL,

@@ -50,8 +50,8 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.rewards.outcome import RewardCounter, RewardItem
-from harness.rewards.reward import PAPER, PLAIN, Reward, RewardSettings
+from harness.rewards.outcome import PAPER, PLAIN, RewardCounter, RewardItem
+from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import (
     BareText,
     SuiteSplit,
