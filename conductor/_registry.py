@@ -9,13 +9,6 @@ from inspect_ai.model import ModelAPI, modelapi
 from conductor.policy import conductor_best_single, conductor_prompted, conductor_recursive
 from conductor.trained import conductor, conductor_served
 
-# § What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints.
-# §
-# § `inspect eval suites/aime25 --solver conductor/conductor_prompted`. Inspect imports this
-# § file in
-# § every process; a checkpoint's decoder is loaded when one of its models is first asked for.
-
-
 __all__ = [
     "conductor",
     "conductor_best_single",

@@ -15,12 +15,6 @@ from harness.records import Reply
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request, SampleIndex, request_digest
 
-# § How fast workers are asked in training: so many calls at once, so many a minute each.
-# §
-# § Not here: dollars (harness/budget.py) and which calls are not made at all
-# § (harness/reply_cache.py).
-
-
 MINUTE_S = 60.0
 
 
@@ -86,13 +80,6 @@ class RateLimiter:
             limiter = anyio.CapacityLimiter(self.rates.at_once)
             self._limiters.set(limiter)
         return limiter
-
-
-# § The pool of a training: paced, with replies that were paid for before, and counted.
-# §
-# § One pool serves one item, as in an evaluation one serves one sample. Not here: carrying
-# § workflows
-# § out (plan_reward.py), where replies are kept (harness/reply_cache.py).
 
 
 @dataclass(frozen=True, slots=True)

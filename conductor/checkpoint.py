@@ -60,15 +60,6 @@ def write_study(about: StudyInfo, folder: Path) -> None:
 STUDY = "study.json"
 
 
-# § What a checkpoint says about itself: `podium.json` beside its weights, as one record.
-# §
-# § A checkpoint is a Hugging Face folder. `About` holds how its model is asked (`Form`), on
-# § which pool
-# § and questions it learnt, and how it came about; whoever evaluates reads it, and no
-# § training stack.
-# § Not here: the weights (embedded/weights.py).
-
-
 INFO = "podium.json"
 MANIFEST = "manifest.json"
 """Of a training: in its folder, and in the log of what is released."""

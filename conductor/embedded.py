@@ -60,23 +60,6 @@ def greedy_speaker(folder: Path) -> Say:
     return say
 
 
-# § Small Qwen2 checkpoints decoded in NumPy: what the demo's conductor thinks with, without
-# § torch.
-# §
-# § `provider.py` is the seam to Inspect (`embedded/NAME_OR_PATH`). Not here: training, and
-# § any model
-# § too large for one file of weights; those are served by vLLM or transformers.
-
-
-# § Between text and tokens, by the tokenizer of a checkpoint, through the `tokenizers`
-# § package.
-# §
-# § A conductor that was trained from scratch knows no turns: its chat template puts the
-# § contents of
-# § all messages one behind the other. Any other template is refused: it would be another
-# § prompt.
-
-
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """The template of a checkpoint that is embedded: the contents, and nothing between them."""
 
@@ -147,17 +130,6 @@ def _template(folder: Path) -> str | None:
 def _normalised(template: str) -> str:
     """Return a template without what changes nothing: white space and kinds of quotes."""
     return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
-
-
-# § The seam to Inspect: `embedded/NAME_OR_PATH` as a model provider, in this process, without
-# § torch.
-# §
-# § A name is a folder of conductor/released/, a path any folder that holds a Qwen2
-# § checkpoint. Usage is
-# § counted by the checkpoint's own tokenizer: every token it read and every one it wrote.
-# § Greedy unless
-# § a temperature is set; draws depend on seed, request, epoch and occurrence, and on nothing
-# § else.
 
 
 QUICK = 20_000_000

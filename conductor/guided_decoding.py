@@ -9,21 +9,6 @@ from numpy.typing import NDArray
 
 from harness.errors import UserError
 
-# § A regular expression as an automaton over characters, and the tokens that each state
-# § allows.
-# §
-# § As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv
-# § 2307.09702):
-# § a token may be written where its text keeps the whole inside the language. States are made
-# § when they
-# § are met, and kept. Expressions are matched as a whole and have what every structured-
-# § output engine
-# § reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`. Not
-# § here: which
-# § expression a plan has (conductor/plan_format.py), and which allowed token is taken
-# § (decode.py).
-
-
 NEVER = 1 << 30
 """What a token needs that may not be written, however much room is left."""
 MOST_NODES = 50_000

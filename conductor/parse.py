@@ -12,26 +12,6 @@ from typing import Any, TypeGuard, cast
 
 from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
-# § Read a conductor's text: free reasoning, then three Python lists. Total: it never raises.
-# §
-# §     model_id = [2, 0]
-# §     subtasks = ["Look up the date.", "Compute the number of days."]
-# §     access_list = [[], ["all"]]
-# §
-# § The lists follow one another in this order (arXiv 2512.04388, section 3.1 and appendix E);
-# § reasoning
-# § may hold drafts, so the last complete triple counts. Entry k of `access_list` says what
-# § step k may
-# § read: `[]` nothing, `"all"` or `["all"]` everything before it, `[0, 2]` those steps. Model
-# § ids are
-# § positions in the pool. Anything else is `Malformed` with the reason, which a retry may
-# § show.
-# § Only literals of bounded size and depth reach `ast.literal_eval`, and nothing is ever
-# § evaluated.
-# § Not here: what is forgiven (lenient.py), JSON (json_form.py), what a form asks
-# § (reading.py).
-
-
 NAMES = ("model_id", "subtasks", "access_list")
 
 MAX_LIST = 20_000
@@ -224,20 +204,6 @@ def _reads(index: int, entry: object) -> Reads | Malformed:
     return tuple(reads)
 
 
-# § Read a plan that is JSON, as conductors behind an API write it more surely than Python
-# § lists.
-# §
-# §     {"model_id": [2, 0], "subtasks": ["Look it up.", "Compute."], "access_list": [[],
-# § ["all"]]}
-# §     [{"model_id": 2, "subtask": "Look it up.", "access_list": []}, ...]      (also under
-# § "steps")
-# §
-# § Free text may stand around it; the last one that is complete counts, and other keys are
-# § ignored.
-# § Total, as parse.py is: size and depth are bounded before anything is decoded, by `json`
-# § alone.
-
-
 MAX_JSON = 3 * MAX_LIST
 """Characters of one object: it holds three lists."""
 MAX_JSON_DEPTH = 4
@@ -351,14 +317,6 @@ def _json_step(at: int, step: object) -> tuple[object, object, object]:
 def _utf8(value: object) -> object:
     r"""Return a text that can be sent: JSON can spell half a character (`\ud800`)."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
-
-
-# § Values as a careless writer spells them: other quotes, round brackets, words without
-# § quotes.
-# §
-# § Reads one value at a place in a text, for lenient.py: texts, small whole numbers, `all`,
-# § `None`, and
-# § lists of those. Bounded in length and depth; it decodes by hand and evaluates nothing.
 
 
 ROUND = "a list stood in round brackets"
@@ -477,16 +435,6 @@ def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
     if kind in ("double", "single") and "\n" in said:
         forgave[BREAK] = None
     return unescaped(said)
-
-
-# § A reader that forgives small faults of form in a plan, and says which.
-# §
-# § Form only, never meaning: a number is never shifted, a subtask's end is never guessed,
-# § lists of
-# § different lengths and texts that break off stay malformed. Used where a form says
-# § `lenient`; the
-# § paper's numbers, and training, are strict. Total, as parse.py is, and it evaluates nothing
-# § at all.
 
 
 OTHER_FORM = "the plan was written in the other form (lists for JSON, or JSON for lists)"

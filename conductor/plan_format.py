@@ -43,15 +43,6 @@ COMPACT_THOUGHT = " Ask: {}. Ask:"
 """How a conductor that knows workers by their cards begins a plan: `Looks3, Does0` between."""
 
 
-# § The form of a conductor: what it is shown and how its text is read, as one record.
-# §
-# § Training, evaluation and the reward ask and read through the same `Form`, which is stored
-# § beside a
-# § checkpoint: a plan is worth in training what it is worth in an exam. Ablations are other
-# § forms.
-# § Not here: the texts (prompt.py), reading (parse.py, lenient.py, json_form.py), running.
-
-
 Layout = Literal["paper", "compact"]
 """`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
 that was trained from scratch and could not read instructions."""
@@ -91,16 +82,6 @@ def read_later_plan(
 ) -> Workflow | Malformed | Keep:
     """Return what a conductor says in a later round: a new plan, or that the answer stands."""
     return plan_or_keep(read_plan(form, text, workers))
-
-
-# § From a conductor's text to the workflow that its form allows: one place for reward and
-# § exam.
-# §
-# § The reader is chosen by the form, then the form's ablations are applied. Total: no text
-# § makes it
-# § raise. Not here: how text is taken apart (parse.py, lenient.py, json_form.py) and later
-# § rounds
-# § (recursion.py).
 
 
 SOLVE = "Solve the question."
@@ -161,18 +142,6 @@ def _restrict_step(form: PlanFormat, step: Step) -> Step:
     if not form.subtasks:
         step = replace(step, subtask=SOLVE if step.reads else "")
     return replace(step, worker=form.worker) if form.worker else step
-
-
-# § The plans of a form as a regular expression, for decoding that can write nothing else.
-# §
-# § It is a part of what the form's reader takes (parse.py, json_form.py), in the one spelling
-# § that
-# § prompts show (`written`): every text that it matches is a plan of these workers, which a
-# § test draws
-# § at random. It travels as vLLM's `structured_outputs` parameter, which the embedded
-# § provider takes
-# § too, so that a log shows what a conductor was held to. Not here: decoding
-# § (embedded/automaton.py).
 
 
 STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'

@@ -43,16 +43,6 @@ from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
 from harness.system import System, SystemCard, malformed
 from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
-# § Later rounds: a conductor sees what its plan came to, and plans again or keeps the answer.
-# §
-# § As in arXiv 2512.04388, section 3.2 and figure 14, in our words: it is shown the last
-# § reply, may
-# § write a new plan in which "all" includes that reply, or three empty lists to return it as
-# § it is. All
-# § rounds together are one workflow (`join`), so that a log needs no other words for them.
-# § Texts and
-# § pure functions only: policy.py asks.
-
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
@@ -76,13 +66,6 @@ class RoundLimits:
         """Return the most worker calls of a question; its first plan may have all it may have."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
-
-
-# § One plan from the conductor of a pool: ask, read, and ask again when it cannot be read.
-# §
-# § Every attempt is a call of the role `conductor`, billed as any other. Here and not in
-# § policy.py,
-# § since later rounds (rounds.py) ask in the same way.
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +134,6 @@ def total_usd(replies: Sequence[Reply]) -> Decimal:
             raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
         total += reply.usd
     return total
-
-
-# § Run a conductor's plan, and ask it again as often as its rounds and their limits allow.
-# §
-# § All rounds are one workflow: `Answer.plan` holds its steps in order, and
-# § `Answer.noted["rounds"]`
-# § how many steps each round had, so that a log alone says who read what, and how deep the
-# § work was:
-# § the sum over rounds, since a later plan waits for the whole earlier one.
 
 
 ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
@@ -243,19 +217,6 @@ async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], s
         await work.carry_out(plan)
 
 
-# § A model as conductor: ask it for a plan, run it, and perhaps ask again.
-# §
-# § The one place where a conductor meets a pool: prompted, trained and recursive systems are
-# § calls of
-# § `conductor_system`. Conductor calls are calls of the role `conductor`: they are billed,
-# § retries
-# § included, and never count as steps. A plan that stays malformed is the model's failure, so
-# § it is
-# § graded, and wrong. Not here: what is said and how it is read (prompt.py, reading.py,
-# § recursion.py),
-# § and the prompted systems by name (prompted.py).
-
-
 FIRST_ONLY = RoundLimits(further=0)
 
 
@@ -330,14 +291,6 @@ def _refuse_impossible(form: PlanFormat, shown: ShownWorkers, pool: Pool) -> Non
 def by_one(plan: Workflow, worker: str) -> Workflow:
     """Return a plan whose every step one worker does."""
     return Workflow(tuple(replace(step, worker=worker) for step in plan.steps))
-
-
-# § The systems in which any Inspect model conducts: prompted, and not trained for it.
-# §
-# § Each is `conductor_system` (policy.py) with a form made of solver arguments, so that
-# § `inspect eval ... --solver conductor/conductor_prompted -S cards=false` asks in another
-# § form.
-# § Not here: asking and running, and the trained conductor.
 
 
 ReplyStyle = Literal["lists", "json"]

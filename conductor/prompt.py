@@ -52,19 +52,6 @@ The reply of the new plan's last step is then returned to the user. If the answe
 leave all three lists empty, and it is returned as it is."""
 
 
-# § Adaptive pools: which workers a conductor is shown, and in which order, for one question.
-# §
-# § The paper restricts each question of its fine-tuning to a random k-model subset (arXiv
-# § 2512.04388,
-# § section 3.2); how k is drawn is not published, so ours is uniform over 2..n. Order is
-# § ours. One pure
-# § function for training rows and exams. A small conductor cannot tell the workers of every
-# § pool apart:
-# § `CardReading` says which, and among others the draw decides. Not here: showing them
-# § (prompt.py),
-# § asking (policy.py).
-
-
 LEAST_SHOWN = 2
 """The fewest workers that a random number of them can be: with one there is nobody to choose."""
 
@@ -207,20 +194,6 @@ def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
     if isinstance(shown, bool) or not isinstance(shown, int) or shown < 1:
         raise UserError(f"shown is all, random or a number of workers, not {shown!r}.")
     return ShownWorkers(shown, order, seed)
-
-
-# § What a conductor is told: the structure of the paper's prompt in our own words, or
-# § `compact`.
-# §
-# § Order as in arXiv 2512.04388, figure 13: role, what a step is, how steps run, the form of
-# § the
-# § output, four worked examples, the question, the numbered models. The examples are ours and
-# § far from
-# § any exam here; the paper's default ones are out of distribution too (appendix E). Models
-# § are
-# § ordinals; their role cards are shown unless hidden (the paper shows bare ordinals,
-# § appendix E).
-# § What is said in a later round is in recursion.py.
 
 
 ROLE = """\

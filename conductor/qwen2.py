@@ -18,15 +18,6 @@ from conductor.guided_decoding import NEVER, Guide, Needs
 from harness.errors import UserError
 from harness.files import read_json
 
-# § Read a Hugging Face folder of the Qwen2 architecture: its shape, and its weights as
-# § float32.
-# §
-# § Everything that cannot be decoded here is refused in one sentence: another architecture, a
-# § missing
-# § or truncated file, weights of another shape than config.json says. Nothing in it is
-# § executed.
-
-
 Array = NDArray[np.float32]
 
 CONFIG, WEIGHTS, GENERATION = "config.json", "model.safetensors", "generation_config.json"
@@ -268,17 +259,6 @@ def _layer(tensors: Mapping[str, Array], shape: Qwen2Shape, number: int) -> Laye
     )
 
 
-# § The forward pass of Qwen2 in NumPy float32: a prompt at once, then a token at a time.
-# §
-# § Architecture: Qwen2 technical report (arXiv 2407.10671): RMSNorm before each part, rotary
-# § positions,
-# § queries in groups that share keys and values, biases on these three, SwiGLU. One sequence,
-# § no
-# § batches. Equal to transformers on greedy outputs (tests/training/test_embedded_parity.py).
-# § Not here:
-# § which token is taken (decode.py), and texts (words.py).
-
-
 @dataclass(slots=True)
 class KeyValueCache:
     """What has been read of one sequence: keys and values of every layer."""
@@ -404,13 +384,6 @@ def _softmax(scores: Array) -> Array:
     return scores
 
 
-# § Which token comes next: the likeliest at temperature 0, else drawn with a seed.
-# §
-# § With a guide, among those alone that keep the text within its language and leave room to
-# § complete
-# § it. Not here: what a text means (words.py) and how a call is reported (provider.py).
-
-
 Stop = Literal["stop", "max_tokens", "model_length"]
 """As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
 
@@ -488,10 +461,6 @@ def _next_token(logits: Array, temperature: float, draws: np.random.Generator) -
     reached: NDArray[np.float64] = np.cumsum(np.exp(scaled - scaled.max()))
     drawn = draws.random() * float(reached[-1])
     return int(np.searchsorted(reached, drawn, side="right"))
-
-
-# § One BLAS thread for models this small: more of them wait for each other longer than they
-# § work.
 
 
 @cache

@@ -49,17 +49,6 @@ from harness.rewards.trainers import TrlReward
 from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
-# § A reward with a cost term, clearly ours: the paper's has none ("with no regularization").
-# §
-# § Gated by success as in xRouter (arXiv 2510.08439): a right answer loses up to `weight` of
-# § its value
-# § the more it cost, a wrong one loses nothing, so that saving never pays more than being
-# § right. In
-# § logs, model cards and manifests it is called `cost-aware (ours)`. Not here: the recursion
-# § discount's
-# § reason (conductor/reward.py) and plain values (harness/rewards/outcome.py).
-
-
 COST_AWARE = "cost-aware (ours)"
 
 CostBy = Literal["usd", "calls"]
@@ -133,18 +122,6 @@ class Discounted:
         """Return the base's reward, discounted in a first round."""
         value = self.base.of(status, grade, effort)
         return value if value is None or effort.again else self.discount * value
-
-
-# § Completions that are workflows, carried out for a reward: the reply is what the suite
-# § grades.
-# §
-# § `planned` makes an `Answerer` for `harness.rewards.reward.Reward`: a completion is read by
-# § the form of
-# § its conductor, run on a pool as an evaluation runs it, and its last reply is the answer.
-# § Whose doing
-# § a failure is, is told apart here; what it is worth is said in harness/rewards/outcome.py.
-# § The pool
-# § never sees a target. Not here: pace and replies that are paid already (asked_pool.py).
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,17 +375,6 @@ def _total_usd(replies: Sequence[Reply]) -> Decimal | None:
     return total
 
 
-# § The reward of a training from values of its configuration, in one call.
-# §
-# §     made = training_reward(config, Conducted(spec, book, form), exams, Place(folder, box))
-# §     GRPOTrainer(..., reward_funcs=made.trl)        # ends when made.trl.stopped says why
-# §
-# § What can be known to fail is refused here, before anything is spent. Not here: the
-# § configuration
-# § file and the trainer (conductor/training/), and how plans are carried out
-# § (plan_reward.py).
-
-
 @dataclass(frozen=True, slots=True)
 class RewardConfig:
     """What a plan is worth, and how fast and for how much workers are asked for it."""
@@ -456,14 +422,6 @@ class ConductedPool:
 
 
 @dataclass(frozen=True, slots=True)
-class RewardPlace:
-    """Where a training leaves its journal and its paid replies, and where programs run."""
-
-    folder: Path | None = None
-    box: Any = None
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingReward:
     """The parts that a trainer needs; all of them are one reward."""
 
@@ -476,17 +434,39 @@ def training_reward(
     config: RewardConfig,
     conducted: ConductedPool,
     exams: Mapping[str, AskedSplit],
-    place: RewardPlace,
+    folder: Path | None = None,
+    box: Any = None,
 ) -> TrainingReward:
-    """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
+    """Return a reward for the exams' questions; UserError for what cannot be valued or paid.
+
+    A journal and paid replies are left in `folder`; programs run in `box`.
+    """
     values = reward_values(config)
     _refuse_unpriced(config, conducted)
-    answerer = plan_answerer(
-        conducted.spec, conducted.book, plan_settings(config, conducted, exams, place)
+    spec = conducted.spec
+    how = PlanSettings(
+        budget=config.budget,
+        form=conducted.form,
+        max_usd=config.max_usd,
+        seed=config.seed,
+        log_dir=folder,
+        rates=config.rates,
+        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
+        rank=config.rank,
+        processes=config.processes,
     )
-    reward = Reward(exams, answerer, _reward_settings(config, conducted.form, values), place.box)
-    names, again = conducted.spec.names, not config.deduplicate
-    return TrainingReward(reward, answerer, TrlReward(reward, names=names, again=again))
+    answerer = PlanAnswerer(spec, conducted.book, how)
+    waits = config.rates.slowest_s(config.concurrency * conducted.form.max_steps)
+    settings = RewardSettings(
+        most=config.concurrency,
+        timeout_s=config.timeout_s + waits,
+        max_masked=config.max_masked,
+        values=values,
+        budget_masks=False,  # the answerer watches dollars: it knows what is cached
+    )
+    reward = Reward(exams, answerer, settings, box)
+    again = not config.deduplicate
+    return TrainingReward(reward, answerer, TrlReward(reward, names=spec.names, again=again))
 
 
 def reward_values(config: RewardConfig) -> RewardRule:
@@ -495,38 +475,6 @@ def reward_values(config: RewardConfig) -> RewardRule:
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
     return Discounted(worth, config.discount) if config.recursive else worth
-
-
-def plan_settings(
-    config: RewardConfig,
-    conducted: ConductedPool,
-    exams: Mapping[str, AskedSplit],
-    place: RewardPlace,
-) -> PlanSettings:
-    """Return how plans are carried out."""
-    return PlanSettings(
-        budget=config.budget,
-        form=conducted.form,
-        max_usd=config.max_usd,
-        seed=config.seed,
-        log_dir=place.folder,
-        rates=config.rates,
-        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
-        rank=config.rank,
-        processes=config.processes,
-    )
-
-
-def _reward_settings(config: RewardConfig, form: PlanFormat, values: RewardRule) -> RewardSettings:
-    """Return how the reward works; the answerer watches dollars: it knows what is cached."""
-    waits = config.rates.slowest_s(config.concurrency * form.max_steps)
-    return RewardSettings(
-        most=config.concurrency,
-        timeout_s=config.timeout_s + waits,
-        max_masked=config.max_masked,
-        values=values,
-        budget_masks=False,
-    )
 
 
 def _refuse_unpriced(config: RewardConfig, conducted: ConductedPool) -> None:

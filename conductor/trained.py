@@ -38,20 +38,6 @@ from harness.records import CONDUCTOR, Answer, Question
 from harness.system import System, SystemCard
 from harness.text import pluralise
 
-# § The trained conductor: a checkpoint in the conductor's role, whatever the pool seats
-# § there.
-# §
-# § A row per checkpoint: `conductor` is the released one, each further folder of
-# § conductor/released/ is
-# § a system of its own (`conductor-untrained`), and `conductor@FOLDER` takes any checkpoint.
-# § A model is
-# § asked and read by the form that is stored beside its weights, and its tokens are billed. A
-# § plan that
-# § cannot be read is not asked for again: decoding is greedy, so it would be the same. Not
-# § here:
-# § decoding (embedded/), training (training/), checkpoints as files (checkpoint.py).
-
-
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"
 """Key in a price book for whatever runs in this process; a book without it has no price for it."""

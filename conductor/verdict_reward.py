@@ -26,18 +26,6 @@ from harness.rewards.splits import SuiteSplit, question_digest
 from harness.suite import NONE_PUBLISHED, Card, Split
 from harness.workflow import Malformed
 
-# § Recorded verdicts as a study: which questions teach, which pick the checkpoint, how they
-# § are put.
-# §
-# § A study trains one-step conductors on verdicts of real models (role `study`): the split is
-# § declared,
-# § what is judged is never handed to a trainer, and a checkpoint says so in `study.json`
-# § beside it.
-# § Rows carry ids only; texts are looked up in memory. Not here: what a plan is worth
-# § (verdict_reward.py), reading sources and splitting off what is judged
-# § (harness/cli/train.py).
-
-
 VALIDATES = 0.2
 """Share of what may teach that picks the checkpoint instead: a choice of ours."""
 
@@ -163,14 +151,6 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
         )
 
 
-# § A study in the shape that a trainer knows: a suite, exams of it, and a pool of its
-# § workers.
-# §
-# § Nothing here asks or grades: the suite's grader refuses, and the pool's workers are names
-# § with
-# § numbers. What a plan is worth is said in verdict_reward.py.
-
-
 VERDICT_POOL = "verdicts"
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -249,18 +229,6 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
         workers=workers,
         sha256=digest,
     )
-
-
-# § A plan's worth from recorded verdicts: whom it asks says all; nothing is carried out.
-# §
-# § `VerdictReward` is a `Scores` over a `Matrix` (harness/learning/matrix.py): the plan of
-# § one step
-# § names a worker, and the question's cell of that worker is its grade. Its subtask is not
-# § looked at,
-# § for the recorded replies answered the bare question. The reward holds ids and numbers, no
-# § text.
-# § Not here: which questions teach and how they are put (study.py), reading a plan
-# § (reading.py).
 
 
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
@@ -363,11 +331,6 @@ class VerdictReward:
         return RewardOutcome(
             value, status, components, usage=Usage(), usd=Decimal(0), reason=reason
         )
-
-
-# § Whom a trained conductor asks on questions of a study that it has not seen: one plan each.
-# §
-# § Not here: what the choices are worth (harness/cli/train.py, reports/routes.py).
 
 
 NOBODY = -1

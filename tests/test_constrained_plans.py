@@ -114,7 +114,7 @@ def test_the_warm_starts_plans_are_in_the_language() -> None:
     training = find_job(
         config, TrainRequest(Path("none"), dry=True), JobParts(whole_catalogue(), controls().bare)
     )
-    rows = [training.asking.shown(row) for row in training.rows(16)]
+    rows = [training.prompts.shown(row) for row in training.rows(16)]
     for one, _, said in corpus_drawn(plan_corpus(config, rows), rows, 60):
         assert Automaton(plan_regex(config.form, len(one.workers))).matches(said)
 

@@ -20,7 +20,6 @@ from conductor.reward import (
     FirstRound,
     PlanSettings,
     RewardConfig,
-    RewardPlace,
     plan_answerer,
     reward_values,
     training_reward,
@@ -37,7 +36,7 @@ def outcomes(config: RewardConfig, *completions: str) -> list[RewardOutcome]:
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
     conducted = ConductedPool(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK, PlanFormat())
-    made = training_reward(config, conducted, train(Toy()), RewardPlace())
+    made = training_reward(config, conducted, train(Toy()))
     items = [RewardItem("toy", "train-0", one) for one in completions]
     return anyio.run(made.reward.score, items)
 

@@ -9,8 +9,15 @@ from scripted import Heard, script
 from conductor.reward import RewardConfig, reward_values
 from conductor.training.config import TrainingConfig, read_config
 from conductor.training.data import TrainingRow
-from conductor.training.job import JobParts, TrainingJob, TrainRequest, find_job
-from conductor.training.metrics import TrainingRewards, make_rewards, reward_config
+from conductor.training.job import (
+    JobParts,
+    TrainingJob,
+    TrainingRewards,
+    TrainRequest,
+    find_job,
+    make_rewards,
+    reward_config,
+)
 from conductor.training.rounds import (
     FirstPlanMaker,
     Write,
@@ -70,7 +77,7 @@ def test_half_of_the_rows_and_every_validation_row_are_asked_again(training: Tra
 def test_a_later_round_shows_the_first_plan_and_its_answer(training: TrainingJob) -> None:
     _, rows, _ = made(training)
     later = next(row for row in rows if row.first)
-    (turn,) = training.asking.messages(later)
+    (turn,) = training.prompts.messages(later)
     assert f"Earlier plan:\n{PLAN}\n\nEarlier answer:\n" in turn["content"]
     assert turn["content"].endswith("Plan:")
     assert later.first == first_id(later)

@@ -9,8 +9,8 @@ from conductor.training.config import known_configs, read_config
 from conductor.training.data import RowDraw, draw_rows
 from conductor.training.estimate import PUBLISHED
 from conductor.training.grpo_options import batch_sizes
+from conductor.training.job import refuse_missing_folder
 from conductor.training.run_folder import read_lines, refuse_changed, rewind_lines
-from conductor.training.train import refuse_missing_folder
 from harness.errors import UserError
 
 

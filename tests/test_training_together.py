@@ -12,8 +12,7 @@ from toy import Toy, calls, toy_pool
 from conductor.reward import PlanSettings, RewardConfig, plan_answerer
 from conductor.training.config import read_config
 from conductor.training.grpo_options import refuse_sharding, sharding, weight_dtype
-from conductor.training.job import JobParts, TrainRequest, find_job
-from conductor.training.metrics import reward_config
+from conductor.training.job import JobParts, TrainRequest, find_job, reward_config
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool

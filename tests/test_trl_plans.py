@@ -17,7 +17,6 @@ from conductor.plan_format import PlanFormat
 from conductor.reward import (
     ConductedPool,
     RewardConfig,
-    RewardPlace,
     TrainingReward,
     training_reward,
 )
@@ -45,7 +44,6 @@ def made(config: RewardConfig | None = None) -> TrainingReward:
         config or RewardConfig(),
         ConductedPool(spec, BOOK, PlanFormat()),
         train(Toy()),
-        RewardPlace(),
     )
 
 
@@ -173,7 +171,7 @@ def test_a_step_in_which_the_money_ends_teaches_nothing_and_says_so(tmp_path: Pa
 
     def sitting(usd: str) -> TrainingReward:
         config = RewardConfig(max_usd=Decimal(usd), concurrency=1)
-        return training_reward(config, conducted, train(Toy()), RewardPlace(log))
+        return training_reward(config, conducted, train(Toy()), log)
 
     reward = sitting("0.05")
     assert step(reward, [SOLVE] * 4)[0] == [1.0] * 4

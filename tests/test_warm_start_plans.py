@@ -37,7 +37,7 @@ def training() -> TrainingJob:
 
 
 def shown(training: TrainingJob) -> list[ShownRow]:
-    return [training.asking.shown(row) for row in training.rows(16)]
+    return [training.prompts.shown(row) for row in training.rows(16)]
 
 
 def drawn(

@@ -26,18 +26,6 @@ from conductor.training.run_folder import (
 from harness.errors import UserError
 from harness.files import read_toml
 
-# § Ablations: the trainings of one file, which differ from a reference in the settings it
-# § names.
-# §
-# §     [ablations.routing-only]
-# §     says = "Plans have one step."
-# §     set.form.max_steps = 1
-# §
-# § Everything else of a training is its configuration's (config.py). Not here: training and
-# § evaluating
-# § them (harness/cli/train.py), and the table (reports/ablations.py).
-
-
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 
 

@@ -28,11 +28,6 @@ LOOK_BACK = (1, 2, 3, 4)
 """Tokens that the heads of the first layer look back, one head each."""
 
 
-# § Tables of a training's TOML file: on top of those of another one, and changed key by key.
-# §
-# § What the tables may hold is config.py.
-
-
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
@@ -87,15 +82,6 @@ def set_key(data: dict[str, Any], setting: str) -> None:
         data[parts[-1]] = parse_toml(f"value = {value}")["value"]
     except ValueError:
         data[parts[-1]] = value
-
-
-# § What a training is told: a TOML file, its sections as records, every mistake in one
-# § sentence.
-# §
-# § `[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is
-# § ours.
-# § Not here: whether the named pool and suites exist (job.py), and what a machine can do
-# § (checks.py).
 
 
 class ConfigSection(BaseModel):

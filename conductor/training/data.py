@@ -30,14 +30,6 @@ from harness.errors import UserError
 from harness.pool_config import PoolSpec
 from harness.records import Question
 
-# § Who is asked what, by id: the rows of a training, in a fixed and seeded order.
-# §
-# § A row names a suite, a question, an epoch and the workers that are shown; its text is made
-# § when it
-# § is asked for. So no text stands in the data set, and a resumed run meets the same rows.
-# § Not here:
-# § what a prompt says (conductor/prompt.py).
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
@@ -190,16 +182,6 @@ class PromptBuilder:
         return {**batch, "prompt": [self.messages(row) for row in rows]}
 
 
-# § Kinds of question, told by words alone, and what the cards of workers have in common with
-# § them.
-# §
-# § TF-IDF over word stems, k-means over questions. A kind's affinity to a worker is how much
-# § its
-# § questions' words are in that worker's card. No target, no topic and no reply is looked at,
-# § so this
-# § is what a warm start may know. Not here: plans (corpus.py).
-
-
 Floats = NDArray[np.float64]
 
 STEM = 6
@@ -278,24 +260,6 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
     vector = np.log1p(vector) * weights
     length = float(np.sqrt((vector**2).sum()))
     return vector / length if length else vector
-
-
-# § Plans to begin with: valid ones of random shape, words and workers. They are mostly wrong.
-# §
-# § A warm start that names workers at random teaches a model to ignore the question, and GRPO
-# § does not
-# § recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
-# § question's kind and the subtask share with each worker's card (`prior = "cards"`), or on a
-# § worker
-# § drawn for each kind (`"kinds"`, where nobody has a card), mixed with workers at random. It
-# § knows
-# § question texts and cards only: no target, no topic, no verdict (a test takes them away).
-# § An earlier
-# § answer that a later round shows is made up, too: words of the question in any order. Only
-# § a model
-# § that was trained already, and is now asked again, goes on writing its own plans
-# § (warm_start.py): on
-# § random ones it forgets what reward has taught it. Not here: kinds (kinds.py).
 
 
 Prior = Literal["cards", "kinds"]

@@ -10,33 +10,18 @@ from typing import Any, Literal
 
 from conductor.checkpoint import RELEASED
 from conductor.training.config import FromScratch, Lora, TrainingConfig
-from conductor.training.grpo_options import batch_sizes, limits_text, plans_at_once, weight_dtype
-from conductor.training.job import TrainingJob
-from conductor.training.metrics import max_usd
-from conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines, world_size
-from conductor.training.train import refuse_missing_folder
+from conductor.training.grpo_options import (
+    batch_sizes,
+    limits_text,
+    plans_at_once,
+    weight_dtype,
+    world_size,
+)
+from conductor.training.job import TrainingJob, max_usd, refuse_missing_folder
+from conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
 from harness.errors import UserError
 from harness.prices.cost import cost
 from harness.records import Usage
-
-# § How much memory a training needs on each device: arithmetic on a model's shape, nothing
-# § measured.
-# §
-# § Bytes per weight that is trained, with Adam: on a CPU 16 (float32 weights, gradients, two
-# § moments).
-# § Whole on a GPU 18, for bf16 computes with copies of float32 weights (settings.py), and 22
-# § on
-# § several, where torch's DDP holds gradients a second time, in its buckets. Divided by
-# § DeepSpeed
-# § ZeRO-3, 2 (bf16 weights) + 2 (gradients) + 12 (float32 weights and two moments), all over
-# § the number
-# § of devices (ZeRO, arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer
-# § and hidden
-# § unit in 16 bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without
-# § its
-# § attention term, for attention is fused). Shapes of hub models are those of their published
-# § config.json.
-
 
 GB = 1e9
 
@@ -202,19 +187,6 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
     again = config.run.device != "cpu" and config.grpo.get("gradient_checkpointing", True)
     kept = shape.layers * wide * tokens * shape.hidden + full if again else shape.layers * full
     return kept + 3 * 4 * batch.plans * batch.completion * shape.vocab
-
-
-# § How long a training would take: measured in its folder or on the released runs, or by a
-# § formula.
-# §
-# § The formula counts what a GPU computes: 2 operations a weight for a token that is written,
-# § and for
-# § one that is learnt from 6, or 8 where layers are computed again; adapters save the 2 of
-# § the weights'
-# § own gradients. What share of a card's speed that reaches is assumed, as is how long a
-# § worker takes,
-# § and what is assumed is printed. Not here: memory (memory.py), calls and dollars
-# § (estimate.py).
 
 
 HOUR_S = 3600.0
@@ -386,15 +358,6 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str
         f"{writing:.0%} in writing by {'vLLM' if vllm else 'transformers'}, 2; plans of "
         f"{batch.completion * assumed.share:g} tokens, prompts of {batch.prompt}; {workers}"
     )
-
-
-# § What a training would take, before it begins: memory, worker calls, dollars, hours.
-# §
-# § Calls are counted, memory and dollars computed from what the configuration says, and each
-# § figure
-# § says on what it rests. What nobody can know beforehand is called unknown. Not here: the
-# § arithmetic
-# § of memory (memory.py) and of hours (hours.py).
 
 
 BYTES_PER_TOKEN = 4
@@ -579,8 +542,7 @@ def _hours(training: TrainingJob) -> Iterator[str]:
 def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
     """Return what one device holds at once; prompts are as long as the longest of 50 of them."""
     config, sizes = training.config, batch_sizes(training.config, devices)
-    asking = training.asking
-    prompts = (asking.shown(row).prompt for row in training.rows(50))
+    prompts = (training.prompts.shown(row).prompt for row in training.rows(50))
     longest = max(len(prompt.encode()) for prompt in prompts)
     return DeviceBatch(
         plans=int(config.grpo.get("per_device_train_batch_size", 8)),

@@ -1,35 +1,81 @@
-"""TRL's options from `[grpo]`, and what the processes of one training share."""
+"""TRL's options from `[grpo]`, dynamic sampling, and what the processes of a training share.
 
-import json
-import os
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
-from decimal import Decimal
-from pathlib import Path
-from typing import Any, Literal, TypeVar
-
-from conductor.cached_pool import PoolLimits
-from conductor.training.config import TrainingConfig, unknown_key
-from conductor.training.run_folder import CHECKPOINTS, is_main, world_size
-from harness.errors import PodiumError, UserError
-
-# § What the processes of one training share: what the first one does, limits in equal parts.
-# §
-# § How many there are and which one this is, is said by the launcher's environment
-# § (folder.py); which
-# § of its ways divides a model's weights, here. Not here: how a model is divided, which is
-# § DeepSpeed's
-# § and torch's.
-
-
+`[grpo]` has TRL's own names; what a run folder and a seed decide is added here. Torch and its kin
+are imported inside functions: an estimate needs none of them.
+"""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from importlib import metadata, util
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, Protocol, TypeVar
+
+from harness.rewards.trainers import Prompt
+
+from conductor.cached_pool import PoolLimits
+from conductor.training.config import TrainingConfig, unknown_key
+from conductor.training.data import PromptBuilder, TrainingRow
+from harness.errors import PodiumError, UserError
 
 ResultT = TypeVar("ResultT")
 
+NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets")
+
+INSTALL = "pip install '.[train]'"
+
+TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
+
+VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)
+"""What TRL 1.16 supports (trl/import_utils.py warns outside 0.22.0-0.31.0)."""
+
+OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
+"""Fields of GRPOConfig that other sections decide."""
+
+NUMBERS = (
+    "beta", "entropy_coef", "epsilon", "generation_batch_size", "gradient_accumulation_steps",
+    "learning_rate", "max_completion_length", "max_grad_norm", "max_steps", "num_generations",
+    "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
+    "weight_decay",
+)  # fmt: skip
+"""Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
+
+CHECKPOINTS = "checkpoints"
+"""TRL's folder in a training's own."""
+
+WAITING_S = 7200
+"""How long processes wait for the first one, which alone has validations and first plans carried
+out; torch's own limit is less than workers may take."""
+
 Sharding = Literal["", "zero", "zero3", "fsdp"]
 """What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""
+
+Group = dict[str, Any]
+"""The plans of one question, as TRL hands them to the update: tensors by name."""
+
+
+# --- the processes of one training ---------------------------------------------------------------
+
+
+def process_rank() -> int:
+    """Return which of the processes that a launcher started this is, from 0."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def is_main() -> bool:
+    """Whether this process writes: the first one does."""
+    return process_rank() == 0
+
+
+def world_size() -> int:
+    """Return how many processes train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def from_first_process(work: Callable[[], ResultT]) -> ResultT:
@@ -85,6 +131,45 @@ def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) ->
     return f"each of {processes} processes: {', '.join(parts)}"
 
 
+# --- options ------------------------------------------------------------------------------------
+
+
+def refuse_unready_machine(config: TrainingConfig) -> None:
+    """Raise UserError where a package, a version or a GPU is missing."""
+    missing = [name for name in NEEDED if util.find_spec(name) is None]
+    if config.lora is not None and util.find_spec("peft") is None:
+        missing.append("peft")
+    if config.run.tensorboard and util.find_spec("tensorboard") is None:
+        missing.append("tensorboard")
+    if missing:
+        raise UserError(f"Training needs {missing[0]}: {INSTALL}.")
+    _refuse_version("trl", TRL_FROM, TRL_BELOW)
+    if config.grpo.get("use_vllm"):
+        if util.find_spec("vllm") is None:
+            raise UserError("use_vllm needs vLLM: pip install '.[vllm]'.")
+        _refuse_version("vllm", VLLM_FROM, VLLM_BELOW)
+    if config.run.device == "gpu":
+        _refuse_no_gpu(config)
+
+
+def _refuse_no_gpu(config: TrainingConfig) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UserError(
+            f"Config {config.name!r} trains on a GPU and torch sees none: take practice-cpu, or "
+            "set run.device=cpu if the model is small enough."
+        )
+
+
+def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -> None:
+    found = metadata.version(name)
+    parts = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    if not least <= parts < below:
+        window = f"{least[0]}.{least[1]} up to, but not, {below[0]}.{below[1]}"
+        raise UserError(f"{name} {found} is installed; podium's trainer works with {window}.")
+
+
 def sharding(config: TrainingConfig) -> Sharding:
     """Return what the launcher divides over processes: `[grpo]` or accelerate's environment."""
     said = config.grpo.get("deepspeed")
@@ -130,28 +215,6 @@ def refuse_sharding(config: TrainingConfig) -> None:
             "model that DeepSpeed ZeRO-3 divides: launch it with ddp.yaml; `podium train CONFIG "
             "--dry-run` says what adapters need on each GPU."
         )
-
-
-# § TRL's GRPOConfig from `[grpo]`: its own names, plus what a run folder and a seed decide.
-# §
-# § Torch is imported by TRL, inside the functions.
-
-
-# pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
-
-
-OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
-"""Fields of GRPOConfig that other sections decide."""
-
-
-NUMBERS = (
-    "beta", "entropy_coef", "epsilon", "generation_batch_size", "gradient_accumulation_steps",
-    "learning_rate", "max_completion_length", "max_grad_norm", "max_steps", "num_generations",
-    "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
-    "weight_decay",
-)  # fmt: skip
-"""Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
 
 
 def refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
@@ -237,11 +300,6 @@ def refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
     refuse_non_numbers(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
 
 
-WAITING_S = 7200
-"""How long processes wait for the first one, which alone has validations and first plans carried
-out; torch's own limit is less than workers may take."""
-
-
 def weight_dtype(config: TrainingConfig) -> str:
     """Return the type in which weights are loaded; UserError for one in which nothing is learnt.
 
@@ -269,7 +327,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     sizes = batch_sizes(config, processes)
     given = dict(config.grpo)
     given.pop("generation_batch_size", None)
-    given.pop("model_init_kwargs", None)  # the model is loaded with them before (start.py)
+    given.pop("model_init_kwargs", None)  # the model is loaded with them before (train.py)
     run = config.run
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,
@@ -286,7 +344,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         "save_strategy": "steps",
         "save_steps": run.save_every,
         "save_total_limit": run.keep,
-        "shuffle_dataset": False,  # rows.py has drawn the order already
+        "shuffle_dataset": False,  # data.py has drawn the order already
         "remove_unused_columns": False,
         "report_to": ["tensorboard"] if run.tensorboard else [],
         "use_cpu": run.device == "cpu",
@@ -317,3 +375,130 @@ def lora_config(config: TrainingConfig) -> Any | None:
         target_modules=modules if isinstance(modules, str) else list(modules),
         task_type="CAUSAL_LM",
     )
+
+
+# --- dynamic sampling ---------------------------------------------------------------------------
+
+
+class PlanWriter(Protocol):
+    """What a trainer does for it."""
+
+    def scored(self, inputs: Sequence[Any]) -> Group:
+        """Return plans for these rows, written and scored, as TRL hands them on."""
+        ...
+
+    @property
+    def constant(self) -> Collection[Prompt]:
+        """The prompts of the latest of them that teach nothing."""
+        ...
+
+
+@dataclass(slots=True)
+class Resampling:
+    """The rounds of a training; `said` is what the latest batch came to, for the log."""
+
+    rows: Sequence[TrainingRow]
+    """All that may stand in, in order: `rounds` times a batch for every generation."""
+    asking: PromptBuilder
+    sizes: Mapping[str, int]
+    """As `settings.batches` returns them."""
+    rounds: int
+    pad: int
+    """The token that fills up prompts and completions."""
+    said: dict[str, float] = field(default_factory=dict[str, float])
+    _step: int = -1
+    _nth: int = 0
+
+    def learnt_from(self, writes: PlanWriter, inputs: Sequence[Any], step: int) -> Group:
+        """Return a batch of the size of `inputs`, groups that teach something first."""
+        generation = self._generation(step)
+        good, dull = self._written(writes, inputs)
+        wanted, more, started = len(good) + len(dull), 0, monotonic()
+        asked = {_key(one) for one in inputs}
+        for at in range(self.rounds):
+            others = [
+                row for row in self._spare(generation, at) if _key(row.as_columns()) not in asked
+            ]
+            others = others[: wanted - len(good)]
+            if not others:
+                continue
+            asked |= {_key(row.as_columns()) for row in others}
+            found, _ = self._written(writes, self._inputs(others))
+            good, more = good + found, more + len(others)
+        self.said = {
+            "informative": len(good) / wanted,
+            "resampled": more / (wanted + more),
+            "resample_seconds": round(monotonic() - started, 3) if more else 0.0,
+        }
+        return join_groups([*good, *dull][:wanted], self.pad)
+
+    def _written(
+        self, writes: PlanWriter, inputs: Sequence[Any]
+    ) -> tuple[list[Group], list[Group]]:
+        """Return the groups that teach something, and those that do not."""
+        size = self.sizes["group"]
+        made, constant = writes.scored(inputs), set(writes.constant)
+        groups = split_groups(made, size)
+        prompts = [_prompt(one) for one in inputs[::size]]
+        pairs = list(zip(groups, prompts, strict=True))
+        good = [group for group, prompt in pairs if prompt not in constant]
+        return good, [group for group, prompt in pairs if prompt in constant]
+
+    def _generation(self, step: int) -> int:
+        """Return which batch of plans this is, from 0; a resumed run goes on counting."""
+        self._nth = self._nth + 1 if step == self._step else 0
+        self._step = step
+        return step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
+
+    def _spare(self, generation: int, at: int) -> Sequence[TrainingRow]:
+        size = self.sizes["questions"]
+        begins = (generation * self.rounds + at) * size
+        return self.rows[begins : begins + size]
+
+    def _inputs(self, rows: Sequence[TrainingRow]) -> list[Any]:
+        """Return rows as the data set would have them, each once per plan."""
+        rendered = [{**row.as_columns(), "prompt": self.asking.messages(row)} for row in rows]
+        return [one for one in rendered for _ in range(self.sizes["group"])]
+
+
+def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
+    return columns["suite"], columns["question"]
+
+
+def _prompt(columns: Mapping[str, Any]) -> Prompt:
+    names = ("suite", "question", "epoch", "workers", "first")
+    suite, question, epoch, workers, first = (columns[name] for name in names)
+    return Prompt(suite, question, epoch, tuple(workers), first)
+
+
+def split_groups(made: Group, size: int) -> list[Group]:
+    """Return a batch as groups of `size` rows each; what is no row of it is left out."""
+    rows = len(made["advantages"])
+    tensors = {name: one for name, one in made.items() if getattr(one, "ndim", 0)}
+    return [
+        {name: one[at : at + size] for name, one in tensors.items()} for at in range(0, rows, size)
+    ]
+
+
+def join_groups(groups: Sequence[Group], pad: int) -> Group:
+    """Return groups as one batch: prompts are filled up on the left, all else on the right."""
+    import torch
+
+    whole: Group = {}
+    for name in groups[0]:
+        parts = [group[name] for group in groups]
+        width = max(part.shape[1] for part in parts) if parts[0].ndim > 1 else 0
+        filler = pad if name.endswith("_ids") else 0
+        left = name.startswith("prompt_")
+        whole[name] = torch.cat([_filled(part, width, filler, left=left) for part in parts])
+    whole["num_items_in_batch"] = whole["completion_mask"].sum()
+    return whole
+
+
+def _filled(part: Any, width: int, filler: int, *, left: bool) -> Any:
+    if part.ndim < 2 or part.shape[1] == width:
+        return part
+    import torch
+
+    short = width - part.shape[1]
+    return torch.nn.functional.pad(part, (short, 0) if left else (0, short), value=filler)

@@ -7,8 +7,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from conductor.plan_format import PlanFormat, read_later_plan, read_plan
+from conductor.plan_format import read_later_plan, read_plan
 from conductor.prompt import ShownWorkers, shown_count
+from conductor.reward import (
+    DISCOUNT,
+    ConductedPool,
+    PlanAnswerer,
+    RewardConfig,
+    reward_values,
+    training_reward,
+)
 from conductor.training.config import TrainingConfig, VerdictsPart
 from conductor.training.data import (
     EarlierRound,
@@ -18,6 +26,17 @@ from conductor.training.data import (
     TrainingRow,
     draw_rows,
 )
+from conductor.training.grpo_options import (
+    batch_sizes,
+    from_all_processes,
+    plans_at_once,
+    process_rank,
+    refuse_sharding,
+    refuse_unready_machine,
+    worker_limits,
+    world_size,
+)
+from conductor.training.metrics import RewardRecorder
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
@@ -32,7 +51,7 @@ from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
 from harness.rewards.outcome import RewardCounter, RewardItem
-from harness.rewards.reward import OutcomeValues, Reward, RewardSettings
+from harness.rewards.reward import PAPER, PLAIN, Reward, RewardSettings
 from harness.rewards.splits import (
     BareText,
     SuiteSplit,
@@ -47,70 +66,6 @@ from harness.run.catalogue import Catalogue
 from harness.run.systems import refuse_unready
 from harness.suite import ModelGraded, at_epoch
 from harness.workflow import Workflow
-
-# § A training on recorded verdicts: what stands in for the pool, the suites and the workers'
-# § work.
-# §
-# § Everything else of a training is as always: rows by id, warm start, GRPO, validation,
-# § checkpoints.
-# § Not here: what a study is (conductor/verdict_reward.py) and which questions may teach
-# § (harness/cli).
-
-
-@dataclass(frozen=True, slots=True)
-class StudyParts:
-    """What a training needs of a study."""
-
-    spec: PoolSpec
-    exams: Mapping[str, SuiteSplit]
-    held_out: Mapping[str, SuiteSplit]
-
-
-def study_parts(study: VerdictDataset, form: PlanFormat) -> StudyParts:
-    """Return a study as pool and exams; UserError for a form that allows more than one step."""
-    if form.max_steps != 1:
-        raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
-    teaches, validates = verdict_exams(study)
-    name = study.declared.suite
-    return StudyParts(verdict_pool(study.teaches), {name: teaches}, {name: validates})
-
-
-def verdict_rewards(
-    study: VerdictDataset, form: PlanFormat, values: OutcomeValues, max_masked: float
-) -> tuple[VerdictReward, VerdictReward]:
-    """Return the rewards of what teaches, and of what picks the checkpoint."""
-    names, suite = verdict_pool(study.teaches).names, study.declared.suite
-    teaches, validates = (
-        VerdictReward(
-            recorded_verdicts(suite, part, names), form, values, RewardCounter(max_masked, 32)
-        )
-        for part in (study.teaches, study.validates)
-    )
-    return teaches, validates
-
-
-def public_rows(study: VerdictDataset, asking: PromptBuilder) -> list[ShownRow]:
-    """Return prompts with public texts, for a tokenizer that may hold no word of the questions."""
-    if not study.public:
-        raise UserError(
-            f"{study.declared.source}: its texts must not be published, and there are no others "
-            "here to train a tokenizer on."
-        )
-    row = TrainingRow(study.declared.suite, "")
-    made = (replace(asking, question=_with_text(text)) for text in study.public)
-    return [one.shown(row) for one in made]
-
-
-def _with_text(text: str) -> Callable[[TrainingRow], Question]:
-    return lambda row: Question(row.question, text, "text")
-
-
-# § A training with everything that its configuration names, found and checked: no torch here.
-# §
-# § The suites come in a `Catalogue` from the command line, since the conductor knows none.
-# § Whatever can
-# § be refused is refused here, before a model is loaded or a worker asked.
-
 
 NO_TRAIN = (
     "Suite {name!r} has no train split, it is an exam only: train on another suite "
@@ -157,7 +112,7 @@ class TrainingJob:
     study: VerdictDataset | None = None
     """Where recorded verdicts stand in for workers."""
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
-    """What later rounds go on from (first_rounds.py)."""
+    """What later rounds go on from (rounds.py)."""
 
     @property
     def publishable(self) -> bool:
@@ -165,7 +120,7 @@ class TrainingJob:
         return all(exam.suite.publishable for exam in self.exams.values())
 
     @property
-    def asking(self) -> PromptBuilder:
+    def prompts(self) -> PromptBuilder:
         """Return how rows become prompts."""
         return PromptBuilder(self.config.form, self.spec, self.question, self.earlier)
 
@@ -231,11 +186,13 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
 def _find_study(
     config: TrainingConfig, request: TrainRequest, parts: JobParts, study: VerdictDataset
 ) -> TrainingJob:
-    made = study_parts(study, config.form)
-    book = read_book(made.spec.prices)
-    return _unlogged(
-        TrainingJob(config, request, parts, made.spec, book, made.exams, made.held_out, 0, study)
-    )
+    """Return a training on recorded verdicts; its pool's workers are names that nobody asks."""
+    if config.form.max_steps != 1:
+        raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
+    spec, name = verdict_pool(study.teaches), study.declared.suite
+    teaches, validates = ({name: exam} for exam in verdict_exams(study))
+    book = read_book(spec.prices)
+    return _unlogged(TrainingJob(config, request, parts, spec, book, teaches, validates, 0, study))
 
 
 def _unlogged(training: TrainingJob) -> TrainingJob:
@@ -317,12 +274,6 @@ async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
         await refuse_gullible(reward, exam)
 
 
-# § The rows that a warm start and a tokenizer are made from, before any question is drawn.
-# §
-# § Not here: the rows that training asks (rows.py), and what a warm start plans for them
-# § (corpus.py).
-
-
 def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
     """Return each train question a few times, with other workers where those are drawn."""
     count = sum(len(exam.questions) for exam in training.exams.values())
@@ -335,20 +286,153 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
 
 
 def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRow]:
-    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
-    if training.study and not training.publishable:
-        return public_rows(training.study, training.asking)
-    return [one if _public(training, one.row) else _unsaid(training, one.row) for one in shown]
+    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read.
+
+    Of what must not be published it reads the cards alone, of a study other texts that may be.
+    """
+
+    def saying(row: TrainingRow, text: str) -> ShownRow:
+        def asked(row: TrainingRow) -> Question:
+            return Question(row.question, text, "text")
+
+        return replace(training.prompts, question=asked).shown(row)
+
+    study = training.study
+    if study and not training.publishable:
+        if not study.public:
+            raise UserError(
+                f"{study.declared.source}: its texts must not be published, and there are no "
+                "others here to train a tokenizer on."
+            )
+        return [saying(TrainingRow(study.declared.suite, ""), text) for text in study.public]
+    public = {name for name, exam in training.exams.items() if exam.suite.publishable}
+    return [one if one.row.suite in public else saying(one.row, "") for one in shown]
 
 
-def _public(training: TrainingJob, row: TrainingRow) -> bool:
-    return training.exams[row.suite].suite.publishable
+# --- what is refused before a model is loaded or a worker asked -------------------------------
 
 
-def _unsaid(training: TrainingJob, row: TrainingRow) -> ShownRow:
-    """Return a row that asks nothing: a tokenizer reads its cards, and no word of its question."""
-    return replace(training.asking, question=_unasked).shown(row)
+def check_job(training: TrainingJob) -> None:
+    """Raise UserError for whatever of a training can be refused without a model or a worker."""
+    config = training.config
+    refuse_unready_machine(config)
+    refuse_missing_folder(config)
+    batch_sizes(config)
+    refuse_sharding(config)
+    reward_values(reward_config(training))
 
 
-def _unasked(row: TrainingRow) -> Question:
-    return Question(row.question, "", "text")
+def refuse_missing_folder(config: TrainingConfig) -> None:
+    """Raise UserError where [model] path can only be a folder, and there is none.
+
+    A name of the hub has at most one slash; whether that one is there is known when it is loaded.
+    """
+    path = config.model.path
+    folder = path.startswith((".", "/", "~")) or path.count("/") > 1
+    if folder and not Path(path).is_dir():
+        raise UserError(
+            f"[model] path: there is no folder {path}; train what it begins with first."
+        )
+
+
+# --- its reward -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRewards:
+    """The rewards of one training: one limit of dollars holds for both."""
+
+    training: RewardRecorder
+    validation: RewardRecorder
+    stopped: Callable[[], str] = str
+    """Why no worker is asked any more, as far as money goes; empty while there is some."""
+    spent: Callable[[], Decimal] = Decimal
+    """Dollars that are gone in all processes, earlier sittings included. All processes call it
+    together; it divides what is left of the limit among them anew."""
+    answerer: PlanAnswerer | None = None
+    """Who carries plans out; None for a study."""
+
+
+def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
+    """Return the rewards; every call of a worker is written below `folder`, where there is one.
+
+    UserError for a reward that cannot be valued or paid.
+    """
+    config, again = training.config, training.config.reward.deduplicate
+    if training.study:
+        taught, validated = _verdict_rewards(training, training.study)
+        return TrainingRewards(RewardRecorder(taught, again), RewardRecorder(validated))
+    held_out = training.held_out
+    exams = {
+        name: SuiteSplit(exam.suite, {**exam.questions, **held_out[name].questions})
+        for name, exam in training.exams.items()
+    }
+    conducted = ConductedPool(training.spec, training.book, config.form)
+    ledger = folder / "ledger" if folder else None
+    made = training_reward(reward_config(training), conducted, exams, ledger, box)
+    answerer = made.answerer
+    return TrainingRewards(
+        RewardRecorder(made.reward, again),
+        RewardRecorder(made.reward),
+        lambda: answerer.stopped,
+        lambda: _spent_by_all(answerer, max_usd(training)),
+        answerer,
+    )
+
+
+def _verdict_rewards(training: TrainingJob, study: VerdictDataset) -> list[VerdictReward]:
+    """Return the rewards of what teaches, and of what picks the checkpoint."""
+    wanted, names, suite = training.config.reward, training.spec.names, study.declared.suite
+    values = PLAIN if wanted.name == "plain" else PAPER
+    return [
+        VerdictReward(
+            recorded_verdicts(suite, part, names),
+            training.config.form,
+            values,
+            RewardCounter(wanted.max_masked, 32),
+        )
+        for part in (study.teaches, study.validates)
+    ]
+
+
+def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
+    """Return what all processes have spent, and divide what is left of `most` among them anew.
+
+    Only the first one pays for validations, so their parts are not used up alike. One that began
+    late may have read calls of another as spent before: the least reading counts none twice.
+    """
+    if world_size() == 1:
+        return answerer.usd
+    told = from_all_processes((answerer.before, answerer.usd - answerer.before))
+    gone = min(before for before, _ in told) + sum((own for _, own in told), Decimal(0))
+    if most is not None:
+        answerer.allow((most - gone) / len(told))
+    return gone
+
+
+def reward_config(training: TrainingJob) -> RewardConfig:
+    """Return the [reward] section as the reward of one process takes it."""
+    wanted, processes = training.config.reward, world_size()
+    return RewardConfig(
+        name=wanted.name,
+        cost_weight=wanted.cost_weight,
+        cost_scale=wanted.cost_scale,
+        cost_by=wanted.cost_by,
+        concurrency=plans_at_once(training.config, processes),
+        rates=worker_limits(training.config, processes),
+        timeout_s=wanted.timeout_s,
+        max_masked=wanted.max_masked,
+        max_usd=max_usd(training),
+        recursive=training.config.recursion is not None,
+        discount=training.config.recursion.discount if training.config.recursion else DISCOUNT,
+        deduplicate=wanted.deduplicate,
+        seed=training.config.run.seed,
+        rank=process_rank(),
+        processes=processes,
+    )
+
+
+def max_usd(training: TrainingJob) -> Decimal | None:
+    """Return the dollars of all processes: the command's, else the configuration's."""
+    asked = training.request.max_usd
+    return training.config.reward.max_usd if asked is None else asked

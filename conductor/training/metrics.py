@@ -1,38 +1,16 @@
-"""The reward of a training, what a step's plans came to, and what it knows of its own course."""
+"""What a step's plans came to, and what a training knows of its own course; no torch."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from conductor.reward import (
-    DISCOUNT,
-    ConductedPool,
-    PlanAnswerer,
-    RewardConfig,
-    RewardPlace,
-    training_reward,
-)
 from conductor.training.config import TrainingConfig
-from conductor.training.grpo_options import from_all_processes, plans_at_once, worker_limits
-from conductor.training.job import TrainingJob, verdict_rewards
-from conductor.training.run_folder import process_rank, world_size
 from harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, RewardScorer, Status
-from harness.rewards.reward import PAPER, PLAIN, OutcomeValues
-from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import once_in_its_step
 from harness.workflow import Workflow
-
-# § Between the trainer and the reward: what a step's plans came to, counted as they pass.
-# §
-# § The values go on unchanged. Here is what the log of a step is made from: statuses, steps
-# § and workers
-# § of the plans, dollars, seconds; and equal plans of one group are carried out once, where
-# § asked.
-
 
 ReadPlan = Callable[[RewardItem], Workflow | None]
 """An item's workflow, None where its text is none."""
@@ -165,124 +143,6 @@ def _dollars(outcomes: Sequence[RewardOutcome]) -> float | None:
     """Return the sum, None as soon as one is unknown."""
     known = [outcome.usd for outcome in outcomes if outcome.usd is not None]
     return float(sum(known)) if len(known) == len(outcomes) else None
-
-
-# § The reward of a training: plans carried out on its pool and graded by its suites.
-# §
-# § One reward serves training and validation, so that one limit of dollars holds for both.
-# § Where
-# § several processes train, each has a reward, and their limits together are those of the
-# § configuration
-# § (together.py). What a plan is worth and what is refused is said in conductor/reward.py.
-
-
-LEDGER = "ledger"
-
-
-def _nothing() -> Decimal:
-    return Decimal(0)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRewards:
-    """The rewards of one training."""
-
-    training: RewardRecorder
-    validation: RewardRecorder
-    stopped: Callable[[], str] = str
-    """Why no worker is asked any more, as far as money goes; empty while there is some."""
-    spent: Callable[[], Decimal] = _nothing
-    """Dollars that are gone in all processes, earlier sittings included. All processes call it
-    together; it divides what is left of the limit among them anew."""
-    answerer: PlanAnswerer | None = None
-    """Who carries plans out; None for a study."""
-
-
-def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
-    """Return the rewards; every call of a worker is written below `folder`, where there is one.
-
-    UserError for a reward that cannot be valued or paid.
-    """
-    config = training.config
-    again = config.reward.deduplicate
-    if training.study:
-        most = config.reward.max_masked
-        both = verdict_rewards(training.study, config.form, _values(training), most)
-        return TrainingRewards(RewardRecorder(both[0], again), RewardRecorder(both[1]))
-    made = training_reward(
-        reward_config(training),
-        ConductedPool(training.spec, training.book, config.form),
-        {name: _whole_exam(training, name) for name in training.exams},
-        RewardPlace(folder / LEDGER if folder else None, box),
-    )
-    answerer = made.answerer
-    return TrainingRewards(
-        RewardRecorder(made.reward, again),
-        RewardRecorder(made.reward),
-        lambda: answerer.stopped,
-        lambda: spent_by_all(answerer, max_usd(training)),
-        answerer,
-    )
-
-
-def spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
-    """Return what all processes have spent, and divide what is left of `most` among them anew.
-
-    Only the first one pays for validations, so their parts are not used up alike. One that began
-    late may have read calls of another as spent before: the least reading counts none twice.
-    """
-    if world_size() == 1:
-        return answerer.usd
-    told = from_all_processes((answerer.before, answerer.usd - answerer.before))
-    gone = min(before for before, _ in told) + sum((own for _, own in told), Decimal(0))
-    if most is not None:
-        answerer.allow((most - gone) / len(told))
-    return gone
-
-
-def reward_config(training: TrainingJob) -> RewardConfig:
-    """Return the [reward] section as the reward of one process takes it."""
-    wanted, processes = training.config.reward, world_size()
-    return RewardConfig(
-        name=wanted.name,
-        cost_weight=wanted.cost_weight,
-        cost_scale=wanted.cost_scale,
-        cost_by=wanted.cost_by,
-        concurrency=plans_at_once(training.config, processes),
-        rates=worker_limits(training.config, processes),
-        timeout_s=wanted.timeout_s,
-        max_masked=wanted.max_masked,
-        max_usd=max_usd(training),
-        recursive=training.config.recursion is not None,
-        discount=training.config.recursion.discount if training.config.recursion else DISCOUNT,
-        deduplicate=wanted.deduplicate,
-        seed=training.config.run.seed,
-        rank=process_rank(),
-        processes=processes,
-    )
-
-
-def max_usd(training: TrainingJob) -> Decimal | None:
-    """Return the dollars of all processes: the command's, else the configuration's."""
-    asked = training.request.max_usd
-    return training.config.reward.max_usd if asked is None else asked
-
-
-def _whole_exam(training: TrainingJob, name: str) -> SuiteSplit:
-    """Return a suite with what teaches and what is held out."""
-    exam, held_out = training.exams[name], training.held_out[name]
-    return SuiteSplit(exam.suite, {**exam.questions, **held_out.questions})
-
-
-def _values(training: TrainingJob) -> OutcomeValues:
-    return PLAIN if training.config.reward.name == "plain" else PAPER
-
-
-# § What a training knows of its own course: its best validation, its patience, its dollars.
-# §
-# § Made anew from the lines of metrics.jsonl, so that a resumed training decides as one that
-# § was not
-# § interrupted. No torch. Not here: who counts and who ends (stepping.py).
 
 
 Validation = Mapping[str, Any]

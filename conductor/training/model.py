@@ -1,4 +1,9 @@
-"""The model that learns: loaded or made from nothing, warmed up, asked greedily, merged."""
+"""The model that learns: loaded or made from nothing, warmed up, asked greedily, merged.
+
+Torch and its kin are imported inside functions, when a training begins.
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
 
 import math
 import shutil
@@ -8,11 +13,13 @@ from random import Random
 from typing import Any
 
 from conductor.checkpoint import INFO, RELEASED
+from conductor.embedded import CHAT_TEMPLATE
 from conductor.plan_format import read_plan
+from conductor.qwen2 import ADAPTERS
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
 from conductor.training.data import ShownRow, TrainingRow, plan_corpus
-from conductor.training.grpo_options import weight_dtype
-from conductor.training.run_folder import WARM, append_line, is_main
+from conductor.training.grpo_options import is_main, weight_dtype
+from conductor.training.run_folder import BEST, LAST, START, WARM, append_line
 from harness.errors import UserError
 from harness.workflow import Workflow
 
@@ -66,28 +73,13 @@ def _is_sharded(model: Any) -> bool | None:
     return any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
 
 
-# § Attention that begins as a look-up, so that a model from nothing finds a worker by its
-# § card.
-# §
-# § Where the order of workers changes, a plan's number has to be read off the prompt: find
-# § the line
-# § whose card begins with a word, take the number before it, and say it again in the list.
-# § Transformers
-# § learn such steps as induction heads (arXiv 2209.11895); from wholly random weights a warm
-# § start of
-# § 900 steps is 70 to 89 % sure of a thought's numbers, from these 99.8 % (EXPERIMENTS.md).
-# § As in
-# § mimetic initialisation (arXiv 2305.09828) structure is set and the warm start trains all
-# § of it:
-# § heads of the first layer copy the tokens just before into dimensions of their own, the
-# § second layer
-# § attends where such copies are alike. Which places look at which is set; no word, worker or
-# § number.
-
-
-# pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
-
+# --- attention that begins as a look-up ---------------------------------------------------------
+#
+# Where the order of workers changes, a plan's number has to be read off the prompt: find the line
+# whose card begins with a word, take the number before it, say it again in the list. Transformers
+# learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
+# 2305.09828) structure is set here and the warm start trains all of it. Which places look at which
+# is set; no word, worker or number. What that is worth is in EXPERIMENTS.md.
 
 LINES = (0, 1)
 """Compared by the first half of the second layer's heads: a word (0 back: itself) in the thought
@@ -178,22 +170,9 @@ def _copied(back: int, words: int) -> slice:
     return slice(words + at * width, words + (at + 1) * width)
 
 
-# § A conductor from nothing: a tokenizer trained on the spot and a Qwen2 model of random
-# § weights.
-# §
-# § The tokenizer reads the prompts and plans of the warm start. What every plan has in common
-# § is one
-# § token each, so that a plan of two steps takes some 35 tokens.
-
-
-# pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
-
+# --- from nothing -------------------------------------------------------------------------------
 
 PAD, END = "<|pad|>", "<|end|>"
-
-TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
-"""A chat is its contents, one after another: what `compact` prompts are made for."""
 
 
 def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
@@ -276,23 +255,12 @@ def train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     tokenizer.add_tokens(frame)
     names = {"pad_token": PAD, "eos_token": END, "unk_token": UNKNOWN}
     made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
-    made.chat_template = TEMPLATE
+    made.chat_template = CHAT_TEMPLATE
     made.padding_side = "left"
     return made
 
 
-# § The warm start: supervised steps on random valid plans, before any reward.
-# §
-# § Cross-entropy on the plan's tokens, AdamW with a short warm-up and a cosine. Every step
-# § draws new
-# § plans, so nothing is learnt by heart. Which plans those are is said in corpus.py. A
-# § checkpoint that
-# § learns to be asked again keeps what it plans in first rounds: it learns its own plans
-# § beside.
-
-
-# pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# --- the warm start: cross-entropy on random valid plans, new ones in every step ------------------
 
 
 def warm_start(
@@ -347,49 +315,39 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return padded ids, mask and labels; a prompt's tokens have no label."""
     import torch
 
-    end = tokenizer.eos_token_id
-    pairs = [
-        (
-            tokenizer.encode(prompt, add_special_tokens=False),
-            [*tokenizer.encode(plan, add_special_tokens=False), end],
-        )
-        for prompt, plan in texts
-    ]
+    def encode(text: str) -> list[int]:
+        return tokenizer.encode(text, add_special_tokens=False)
+
+    pairs = [(encode(prompt), [*encode(plan), tokenizer.eos_token_id]) for prompt, plan in texts]
     width = max(len(prompt) + len(plan) for prompt, plan in pairs)
-    ids = [[*p, *c, *[tokenizer.pad_token_id] * (width - len(p) - len(c))] for p, c in pairs]
-    labels = [[*[-100] * len(p), *c, *[-100] * (width - len(p) - len(c))] for p, c in pairs]
-    mask = [[1] * (len(p) + len(c)) + [0] * (width - len(p) - len(c)) for p, c in pairs]
+
+    def filled(rows: list[list[int]], filler: int) -> Any:
+        return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
+
     return {
-        "input_ids": torch.tensor(ids),
-        "labels": torch.tensor(labels),
-        "attention_mask": torch.tensor(mask),
+        "input_ids": filled([p + c for p, c in pairs], tokenizer.pad_token_id),
+        "labels": filled([[-100] * len(p) + c for p, c in pairs], -100),
+        "attention_mask": filled([[1] * (len(p) + len(c)) for p, c in pairs], 0),
     }
 
 
-# § Low-rank adapters become whole weights, which every server and the embedded decoder can
-# § read.
-# §
-# § Training them is TRL's (grpo.py, with settings.lora_config).
+def merge_adapters(config: TrainingConfig, out: Path) -> None:
+    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/.
 
-
-# pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
-
-
-ADAPTER_FOLDER = "adapter"
-
-
-def merge_weights(base: Any, folder: Path) -> None:
-    """Write `base` with a folder's adapters merged into it; they move to its folder adapter/.
-
-    What stands in the way of a second try is written last: a merge that broke off is made again.
+    What stands in the way of a second try is moved last: a merge that broke off is made again.
     """
+    if config.lora is None:
+        return
     from peft import PeftModel
 
-    merged = PeftModel.from_pretrained(base, str(folder)).merge_and_unload()
-    merged.save_pretrained(folder)
-    kept = folder / ADAPTER_FOLDER
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir()
-    for name in ("adapter_model.safetensors", "adapter_config.json"):
-        (folder / name).rename(kept / name)
+    base = str(out / START) if (out / START / "config.json").is_file() else config.model.path
+    for folder in (out / BEST, out / LAST):
+        if not (folder / ADAPTERS).is_file():
+            continue
+        model = load_model(base, config)[0]
+        PeftModel.from_pretrained(model, str(folder)).merge_and_unload().save_pretrained(folder)
+        kept = folder / "adapter"
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir()
+        for name in ("adapter_model.safetensors", ADAPTERS):
+            (folder / name).rename(kept / name)

@@ -71,18 +71,6 @@ def as_study_info(
     )
 
 
-# § What a conductor says to its workers: how many different subtasks, and how many it made
-# § up.
-# §
-# § A model that was warmed up on plans of a grammar (corpus.py) plans in words only if it
-# § comes to say
-# § what that grammar cannot. Read from a training's folder, or from the logs of an
-# § evaluation. A plan
-# § whose subtask holds the answer tells a worker instead of asking it; those are counted
-# § apart.
-# § Not here: the table (reports/ablations.py), the model card (about.py).
-
-
 GRAMMAR = frozenset(
     phrase + ending for phrases in PHRASES.values() for phrase in phrases for ending in ENDINGS
 )
@@ -212,10 +200,6 @@ def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) ->
 
 def _said_plan(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
     return SaidPlan(tuple(step.subtask for step in plan.steps if step.subtask), right, leaked)
-
-
-# § What a checkpoint carries beside its weights: podium.json, and a model card with
-# § provenance.
 
 
 CARD = """\
@@ -376,14 +360,6 @@ def said_text(run: Path) -> str:
         f"Of {found.distinct} different subtasks in {found.plans} sampled plans, {found.new} are "
         f"beyond the warm start's grammar, {found.foreign} with a word that it does not have.{told}"
     )
-
-
-# § Release a trained checkpoint: the median seed, its weights made small, its log beside it.
-# §
-# § The median seed by *validation* stands for a training: the best one would be a choice in
-# § hindsight.
-# § The log of every seed is released with it. No torch: whoever only checks a release needs
-# § none.
 
 
 LOGS = (MANIFEST, METRICS, WARM, CPU)

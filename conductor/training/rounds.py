@@ -18,19 +18,6 @@ from harness.errors import TooManyMasked, UserError, WorkerError
 from harness.rewards.outcome import RewardItem
 from harness.rewards.trainers import run_in_loop
 
-# § First rounds of a recursive training, kept in its folder: a resumed one goes on from the
-# § same.
-# §
-# §     first_rounds.json    by row: what was planned and what it came to; which rows have
-# § none, and why
-# §
-# § So a row whose first plan met an outage stays a first round, also when the worker is back.
-# § Texts of
-# § suites that must not be published are in no file: such a training cannot be resumed. Not
-# § here: how
-# § first plans are made (first_rounds.py).
-
-
 KEPT = "first_rounds.json"
 
 
@@ -113,21 +100,6 @@ def _plain(kept: KeptRound) -> KeptRound:
     """Return a round whose facts are plain JSON values."""
     answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
     return KeptRound(kept.said, FirstRound(kept.first.workflow, answer))
-
-
-# § Later rounds for a recursive training: first plans are made before it begins, by its first
-# § model.
-# §
-# § A row of a later round shows a first plan and what it came to, and asks again; only the
-# § second plan
-# § is learnt from. As in arXiv 2512.04388, appendix A.3, half of the rows are such, unless
-# § the
-# § configuration says otherwise. First plans are greedy. The first process alone makes them,
-# § and the
-# § others are told: a live worker would tell each something else. Not here: what a later
-# § round says
-# § (conductor/policy.py), what it is worth (conductor/reward.py), and the file that a
-# § resumed training reads them back from (kept_rounds.py).
 
 
 Write = Callable[[Sequence[TrainingRow]], Sequence[str]]

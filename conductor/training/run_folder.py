@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -13,30 +12,15 @@ from typing import Any, cast
 
 from conductor.checkpoint import MANIFEST
 from conductor.training.config import TrainingConfig
+from conductor.training.grpo_options import CHECKPOINTS, is_main
 from conductor.training.job import TrainingJob
 from harness.errors import UserError
 from harness.suite import moved_versions
 
-# § A training's folder: its manifest, one line per step, and what a resumed run must find the
-# § same.
-# §
-# §     manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
-# §     metrics.jsonl     one JSON object per step; with `validation` where one was made
-# §     cpu.jsonl         processor seconds (processor.py)
-# §     plans.jsonl       what was planned; texts only where every suite's may be published
-# §     first_rounds.json where a recursive training goes on from (kept_rounds.py)
-# §     start/            the model and tokenizer before the first reward
-# §     checkpoints/      TRL's, with optimiser, scheduler and random states
-# §     best/  last/      the best by validation, and the newest
-# §     ledger/           every worker call
-# §
-# § Not here: training (start.py), and what a checkpoint says about itself (about.py).
-
-
 METRICS = "metrics.jsonl"
 PLANS = "plans.jsonl"
 WARM = "warm_start.jsonl"
-START, CHECKPOINTS, BEST, LAST = "start", "checkpoints", "best", "last"
+START, BEST, LAST = "start", "best", "last"
 
 PINNED = (
     "podium",
@@ -258,11 +242,6 @@ def newest_checkpoint(out: Path) -> Path | None:
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
-def process_rank() -> int:
-    """Return which of the processes that a launcher started this is, from 0."""
-    return int(os.environ.get("RANK", "0"))
-
-
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
@@ -292,33 +271,9 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
         )
 
 
-def is_main() -> bool:
-    """Whether this process writes: the first one does."""
-    return process_rank() == 0
-
-
-def world_size() -> int:
-    """Return how many processes train together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     """Return the configuration that a manifest holds."""
     return TrainingConfig.model_validate(manifest["config"])
-
-
-# § Processor seconds of a training, written as they pass: a kill takes a step's, or a warm
-# § start's.
-# §
-# § `cpu.jsonl` has lines `{"step": 3, "cpu_s": 2.13}`: what a process and the children that
-# § it waited
-# § for have used since its line before. Every process of every sitting adds its own, so the
-# § sum is what
-# § a training took; nothing is taken back when a step is made again. A container's own
-# § processor time
-# § is not in it, nor what the command took before it began to train.
-# §
-# § Not here: the sum of an ablation (reports/ablations.py).
 
 
 CPU = "cpu.jsonl"

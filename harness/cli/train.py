@@ -86,7 +86,7 @@ def train_command(args: argparse.Namespace) -> int:
     if args.config is None:
         raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
     training = _training(args)
-    from conductor.training.run_folder import is_main
+    from conductor.training.grpo_options import is_main
 
     told = partial(say, flush=True) if is_main() else _nothing
     for line in _graders_before(training.config.model.path):
@@ -161,7 +161,7 @@ def _prompts(run: Path) -> list[str]:
     request = TrainRequest(run, dry=True)
     training = find_job(config, request, JobParts(whole_catalogue(), controls().bare, study_for))
     rows = training.validation_rows()
-    return ["".join(one["content"] for one in training.asking.messages(row)) for row in rows]
+    return ["".join(one["content"] for one in training.prompts.messages(row)) for row in rows]
 
 
 # § Studies on recorded verdicts: what a training may see, and its checkpoints beside the

@@ -31,7 +31,7 @@ def plans(config_name: str, count: int) -> list[tuple[str, str]]:
     config = read_config(config_name)
     parts = JobParts(whole_catalogue(), controls().bare, None)
     training = find_job(config, TrainRequest(out=Path("unused"), dry=True), parts)
-    shown = [training.asking.shown(row) for row in training.rows(2000)]
+    shown = [training.prompts.shown(row) for row in training.rows(2000)]
     corpus = PlanCorpus(shown, config.form, read_recipe(config.warm_start.options), seed=10**6)
     rng = Random("numbers found")
     return [(one.prompt, corpus.plan(one, rng)) for one in rng.choices(shown, k=count)]

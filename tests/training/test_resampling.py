@@ -13,8 +13,8 @@ torch: Any = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
 from conductor.training.data import TrainingRow  # noqa: E402
+from conductor.training.grpo_options import Resampling, join_groups, split_groups  # noqa: E402
 from conductor.training.train import memory_said  # noqa: E402
-from conductor.training.trainer import Resampling, join_groups, split_groups  # noqa: E402
 from harness.errors import UserError  # noqa: E402
 from harness.rewards.trainers import Prompt  # noqa: E402
 
