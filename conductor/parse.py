@@ -39,29 +39,8 @@ _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
 
 
-def parse_lists(
-    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS
-) -> Workflow | Malformed:
-    r"""Return the workflow that a conductor's text asks for, or the first thing wrong with it.
-
-    In strings only `\\`, `\"`, `\'` and `\n` are escapes: any other backslash stays, so that LaTeX
-    survives (`\frac` has no form feed in it).
-
-    >>> parse_lists('model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]', ["ada", "bo"])
-    Workflow(steps=(Step(worker='bo', subtask='Solve it.', reads=(), system=None, sampling=None),))
-    >>> parse_lists("I would ask model 1.", ["ada", "bo"]).reason
-    'there is no complete list model_id = [...]'
-    """
-    found = _last_triple(text.encode(errors="replace").decode())
-    if isinstance(found, Malformed):
-        return found
-    values: list[list[object]] = []
-    for name, source in zip(NAMES, found, strict=True):
-        value = _list_values(name, source)
-        if isinstance(value, Malformed):
-            return value
-        values.append(value)
-    return workflow_of(values, workers, max_steps)
+class _Refused(ValueError):
+    """A text is no plan; holds our words for what is wrong with it first."""
 
 
 def workflow_of(
@@ -71,62 +50,154 @@ def workflow_of(
 
     What every reader ends with, so that a plan means the same however it was spelled.
     """
-    steps = _steps(values, workers, max_steps)
-    return steps if isinstance(steps, Malformed) else check(Workflow(steps), workers, max_steps)
+    try:
+        steps = _steps(values, workers, max_steps)
+    except _Refused as refused:
+        return Malformed(str(refused))
+    return check(Workflow(steps), workers, max_steps)
 
 
-def _last_triple(text: str) -> tuple[str, str, str] | Malformed:
-    """Return the sources of the last three lists that stand in order and are complete."""
-    lists = list(_closed_lists(text))
-    for at in range(len(lists) - 3, -1, -1):
-        names = tuple(name for name, _ in lists[at : at + 3])
-        if names == NAMES:
-            return lists[at][1], lists[at + 1][1], lists[at + 2][1]
-    missing = [name for name in NAMES if name not in {name for name, _ in lists}]
-    if missing:
-        return Malformed(f"there is no complete list {missing[0]} = [...]")
-    return Malformed("the three lists do not follow one another: " + ", ".join(NAMES))
+def _steps(
+    values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int
+) -> tuple[Step, ...]:
+    models, subtasks, access = values
+    if not models and not subtasks and not access:
+        raise _Refused(NOTHING_TO_DO)
+    if not len(models) == len(subtasks) == len(access):
+        lengths = f"{len(models)}, {len(subtasks)} and {len(access)}"
+        raise _Refused(f"the three lists have different lengths: {lengths}")
+    if len(models) > max_steps:
+        raise _Refused(f"{len(models)} steps, at most {max_steps} are allowed")
+    rows = enumerate(zip(models, subtasks, access, strict=True))
+    return tuple(_step(index, *row, workers) for index, row in rows)
 
 
-def _closed_lists(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (name, source) of every closed list, in order; names inside a list are part of it."""
+def _step(
+    index: int, model: object, subtask: object, entry: object, workers: Sequence[str]
+) -> Step:
+    step = f"step {index + 1}"
+    if not _is_number(model):
+        raise _Refused(f"{step}: model_id must be an integer, not {model!r:.40}")
+    if not 0 <= model < len(workers):
+        raise _Refused(f"{step}: there is no Model {model}, only 0 to {len(workers) - 1}")
+    if not isinstance(subtask, str):
+        raise _Refused(f"{step}: the subtask must be a string, not {subtask!r:.40}")
+    if "\0" in subtask:
+        raise _Refused(f"{step}: the subtask holds a null character")
+    return Step(workers[model], subtask, _reads(index, entry))
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)  # JSON has true and false
+
+
+def _reads(index: int, entry: object) -> Reads:
+    step = f"step {index + 1}"
+    if entry in ("all", ["all"]):
+        return "all"
+    if not isinstance(entry, list):
+        wanted = '[], ["all"] or a list of indices'
+        raise _Refused(f"{step}: access must be {wanted}, not {entry!r:.40}")
+    reads: list[int] = []
+    for read in cast("list[object]", entry):
+        if not _is_number(read):
+            raise _Refused(f"{step}: access holds {read!r:.40}, which is no step index")
+        if not 0 <= read < index:
+            raise _Refused(f"{step} may read earlier steps only, not index {read}")
+        reads.append(read)
+    if len(set(reads)) < len(reads):
+        raise _Refused(f"{step} reads the same step twice")
+    return tuple(reads)
+
+
+def _drafts(
+    text: str, opening: re.Pattern[str], token: re.Pattern[str], *, longest: int, depth: int
+) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield every closed value behind an opening, in order; openings inside one are part of it."""
     end = 0
-    for named in list(_NAMED_LIST.finditer(text))[-MAX_DRAFTS:]:
-        if named.start() < end:
+    for opened in list(opening.finditer(text))[-MAX_DRAFTS:]:
+        start = opened.end()
+        if opened.start() < end:
             continue
-        closed = _list_end(text, named.end())
+        closed = _closing(token.finditer(text, start, start + longest), depth)
         if closed is not None:
             end = closed
-            yield named.group(1), text[named.end() : closed]
+            yield opened, text[start:closed]
 
 
-def _list_end(text: str, start: int) -> int | None:
-    """Return where the list that opens at `start` ends, None when it does not end in bounds."""
-    depth = 0
-    for token in _TOKEN.finditer(text, start, start + MAX_LIST):
-        if token.group() == "[":
-            depth += 1
-            if depth > MAX_DEPTH:
+def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
+    """Return where the first value ends, None when it does not end in bounds."""
+    opened = 0
+    for token in tokens:
+        if token.group() in ("[", "{"):
+            opened += 1
+            if opened > depth:
                 return None
-        elif token.group() == "]":
-            depth -= 1
-            if depth == 0:
+        elif token.group() in ("]", "}"):
+            opened -= 1
+            if opened == 0:
                 return token.end()
         elif token.group() in ("'", '"'):
             return None
     return None
 
 
-def _list_values(name: str, source: str) -> list[object] | Malformed:
+# --- Python lists -------------------------------------------------------------------------------
+
+
+def parse_lists(
+    text: str, workers: Sequence[str], max_steps: int = MAX_STEPS
+) -> Workflow | Malformed:
+    r"""Return the workflow that a conductor's text asks for, or the first thing wrong with it.
+
+        model_id = [2, 0]
+        subtasks = ["Look up the date.", "Compute the number of days."]
+        access_list = [[], ["all"]]
+
+    The lists follow one another in this order (arXiv 2512.04388, section 3.1 and appendix E);
+    reasoning may hold drafts, so the last complete triple counts. Entry k of `access_list` says
+    what step k may read: `[]` nothing, `"all"` or `["all"]` everything before it, `[0, 2]` those.
+    Only `\\`, `\"`, `\'` and `\n` are escapes: any other backslash stays, so that LaTeX survives.
+
+    >>> parse_lists('model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]', ["ada", "bo"])
+    Workflow(steps=(Step(worker='bo', subtask='Solve it.', reads=(), system=None, sampling=None),))
+    >>> parse_lists("I would ask model 1.", ["ada", "bo"]).reason
+    'there is no complete list model_id = [...]'
+    """
+    try:
+        found = _last_triple(text.encode(errors="replace").decode())
+        values = [_list_values(*one) for one in zip(NAMES, found, strict=True)]
+    except _Refused as refused:
+        return Malformed(str(refused))
+    return workflow_of(values, workers, max_steps)
+
+
+def _last_triple(text: str) -> tuple[str, str, str]:
+    """Return the sources of the last three lists that stand in order and are complete."""
+    drafts = _drafts(text, _NAMED_LIST, _TOKEN, longest=MAX_LIST, depth=MAX_DEPTH)
+    lists = [(named.group(1), source) for named, source in drafts]
+    for at in range(len(lists) - 3, -1, -1):
+        names, sources = zip(*lists[at : at + 3], strict=True)
+        if names == NAMES:
+            return cast("tuple[str, str, str]", sources)
+    missing = [name for name in NAMES if name not in {name for name, _ in lists}]
+    if missing:
+        raise _Refused(f"there is no complete list {missing[0]} = [...]")
+    raise _Refused("the three lists do not follow one another: " + ", ".join(NAMES))
+
+
+def _list_values(name: str, source: str) -> list[object]:
     """Return the list that the source spells, if it holds strings, integers and lists only."""
-    between = _TOKEN.split(source)
-    if not all(_PLAIN.fullmatch(part) for part in between):
-        return Malformed(f"{name} may hold only strings, small integers and lists")
-    source = _ESCAPE.sub(_doubled_sign, source)
+    if not all(_PLAIN.fullmatch(part) for part in _TOKEN.split(source)):
+        raise _Refused(f"{name} may hold only strings, small integers and lists")
+    # An escape that is not ours keeps its backslash: it is doubled.
+    source = _ESCAPE.sub(
+        lambda sign: sign.group() if sign.group(1) in _ESCAPED else "\\" + sign.group(), source
+    )
     try:
         return cast("list[object]", ast.literal_eval(source))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return Malformed(f"{name} is not a valid Python list")
+        raise _Refused(f"{name} is not a valid Python list") from None
 
 
 def unescaped(text: str) -> str:
@@ -139,70 +210,7 @@ def _unescaped_sign(escape: re.Match[str]) -> str:
     return escape.group() if said not in _ESCAPED else {"n": "\n", "\n": ""}.get(said, said)
 
 
-def _doubled_sign(escape: re.Match[str]) -> str:
-    """Return an escape of ours as it is, and any other backslash doubled, so that it stays."""
-    return escape.group() if escape.group(1) in _ESCAPED else "\\" + escape.group()
-
-
-def _steps(
-    values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int
-) -> tuple[Step, ...] | Malformed:
-    models, subtasks, access = values
-    if not models and not subtasks and not access:
-        return Malformed(NOTHING_TO_DO)
-    if not len(models) == len(subtasks) == len(access):
-        lengths = f"{len(models)}, {len(subtasks)} and {len(access)}"
-        return Malformed(f"the three lists have different lengths: {lengths}")
-    if len(models) > max_steps:
-        return Malformed(f"{len(models)} steps, at most {max_steps} are allowed")
-    steps: list[Step] = []
-    for index, row in enumerate(zip(models, subtasks, access, strict=True)):
-        step = _step(index, row, workers)
-        if isinstance(step, Malformed):
-            return step
-        steps.append(step)
-    return tuple(steps)
-
-
-def _step(
-    index: int, row: tuple[object, object, object], workers: Sequence[str]
-) -> Step | Malformed:
-    model, subtask, entry = row
-    if not _is_number(model):
-        return Malformed(f"step {index + 1}: model_id must be an integer, not {model!r:.40}")
-    if not 0 <= model < len(workers):
-        last = len(workers) - 1
-        return Malformed(f"step {index + 1}: there is no Model {model}, only 0 to {last}")
-    if not isinstance(subtask, str):
-        return Malformed(f"step {index + 1}: the subtask must be a string, not {subtask!r:.40}")
-    if "\0" in subtask:
-        return Malformed(f"step {index + 1}: the subtask holds a null character")
-    reads = _reads(index, entry)
-    return reads if isinstance(reads, Malformed) else Step(workers[model], subtask, reads)
-
-
-def _is_number(value: object) -> TypeGuard[int]:
-    """Say whether it is a whole number; true and false are none (JSON has them)."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _reads(index: int, entry: object) -> Reads | Malformed:
-    if entry in ("all", ["all"]):
-        return "all"
-    if not isinstance(entry, list):
-        wanted = '[], ["all"] or a list of indices'
-        return Malformed(f"step {index + 1}: access must be {wanted}, not {entry!r:.40}")
-    reads: list[int] = []
-    for read in cast("list[object]", entry):
-        if not _is_number(read):
-            return Malformed(f"step {index + 1}: access holds {read!r:.40}, which is no step index")
-        if not 0 <= read < index:
-            return Malformed(f"step {index + 1} may read earlier steps only, not index {read}")
-        reads.append(read)
-    if len(set(reads)) < len(reads):
-        return Malformed(f"step {index + 1} reads the same step twice")
-    return tuple(reads)
-
+# --- JSON ---------------------------------------------------------------------------------------
 
 MAX_JSON = 3 * MAX_LIST
 """Characters of one object: it holds three lists."""
@@ -210,13 +218,9 @@ MAX_JSON_DEPTH = 4
 STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
 
-_JSON_OPENING = re.compile(r"[\[{](?=\s{0,80}[\"{])")
+_JSON_OPENING = re.compile(r"(?=[\[{]\s{0,80}[\"{])")
 _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
 """A complete string, a bracket, or the quote of a string that is never closed."""
-
-
-class _Refused(ValueError):
-    """The object says what JSON has no clear meaning for; holds our words for it."""
 
 
 def parse_json(
@@ -224,11 +228,17 @@ def parse_json(
 ) -> Workflow | Malformed:
     """Return the workflow that a conductor's JSON asks for, or the first thing wrong with it.
 
+        {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
+        [{"model_id": 2, "subtask": "Look up.", "access_list": []}, ...]  (also under "steps")
+
+    Free text may stand around it; the last one that is complete counts, other keys are ignored.
+
     >>> parse_json('{"model_id": [1], "subtasks": [""], "access_list": [[]]}', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='', reads=(), system=None, sampling=None),))
     """
-    values = _closed_json(text.encode(errors="replace").decode())
-    plans = [found for found in values if '"model_id"' in found or '"steps"' in found]
+    text = text.encode(errors="replace").decode()
+    drafts = _drafts(text, _JSON_OPENING, _JSON_TOKEN, longest=MAX_JSON, depth=MAX_JSON_DEPTH)
+    plans = [found for _, found in drafts if '"model_id"' in found or '"steps"' in found]
     if not plans:
         return Malformed(NO_OBJECT)
     try:
@@ -240,39 +250,9 @@ def parse_json(
         return Malformed("the plan is not valid JSON")
 
 
-def _closed_json(text: str) -> Iterator[str]:
-    """Yield every closed object or list of objects, in order; those inside one are part of it."""
-    end = 0
-    for opening in list(_JSON_OPENING.finditer(text))[-MAX_DRAFTS:]:
-        if opening.start() < end:
-            continue
-        closed = _json_end(text, opening.start())
-        if closed is not None:
-            end = closed
-            yield text[opening.start() : closed]
-
-
-def _json_end(text: str, start: int) -> int | None:
-    """Return where the value that opens at `start` ends, None when it does not end in bounds."""
-    depth = 0
-    for token in _JSON_TOKEN.finditer(text, start, start + MAX_JSON):
-        if token.group() in ("[", "{"):
-            depth += 1
-            if depth > MAX_JSON_DEPTH:
-                return None
-        elif token.group() in ("]", "}"):
-            depth -= 1
-            if depth == 0:
-                return token.end()
-        elif token.group() == '"':
-            return None
-    return None
-
-
 def _unique_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Return an object whose keys stand in it once: of two values neither is the plan's."""
     found = dict(pairs)
-    if len(found) < len(pairs):
+    if len(found) < len(pairs):  # of two values neither is the plan's
         raise _Refused("a key of the JSON object stands in it twice")
     return found
 
@@ -295,9 +275,9 @@ def _json_lists(decoded: object) -> list[list[object]]:
 
 
 def _json_list(plan: Mapping[str, object], name: str) -> list[object]:
-    found = plan.get(name)
     if name not in plan:
         raise _Refused(f"the JSON object has no key {name}")
+    found = plan[name]
     if not isinstance(found, list):
         raise _Refused(f"{name} must be a list")
     return [_utf8(value) for value in cast("list[object]", found)]
@@ -318,6 +298,12 @@ def _utf8(value: object) -> object:
     r"""Return a text that can be sent: JSON can spell half a character (`\ud800`)."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
+
+# --- with small faults of form ------------------------------------------------------------------
+#
+# Form only, never meaning: a number is never shifted, a subtask's end is never guessed, lists of
+# different lengths and texts that break off stay malformed. The paper's numbers, and training, are
+# strict.
 
 ROUND = "a list stood in round brackets"
 QUOTES = "a text stood in typographic quotes"
@@ -346,76 +332,66 @@ _WORDS = {"all": "all", "none": None, "null": None}
 
 
 @dataclass(frozen=True, slots=True)
-class LooseValue:
-    """One value, where it ends, and what was forgiven."""
-
+class _LooseValue:
     content: object
     """str, int, None, or a list of these and of lists."""
     end: int
-    forgave: tuple[str, ...] = ()
+    forgave: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _OpenList:
-    """A list that is being read."""
-
-    bracket: str
-    entries: list[object] = field(default_factory=list[object])
-    filled: bool = False
-    """Whether an entry stands since the last comma: two without one between are no list."""
-
-    def take(self, content: object) -> bool:
-        if self.filled:
-            return False
-        self.entries.append(content)
-        self.filled = True
-        return True
+_LooseToken = tuple[str, str, int]
+"""Its kind, what stands there, and where it ends."""
 
 
-def loose_value(text: str, start: int) -> LooseValue | None:
+def _loose_value(text: str, start: int) -> _LooseValue | None:
     """Return the value that begins at `start`; None where there is none, or none that ends."""
-    at, stop = start, min(len(text), start + MAX_LIST)
-    stack: list[_OpenList] = []
-    forgave: dict[str, None] = {}
+    tokens, forgave = _loose_tokens(text, start), dict[str, None]()
+    first = next(tokens, None)
+    if first is None:
+        return None
+    try:
+        content, end = _loose(first, tokens, forgave)
+    except _Refused:
+        return None
+    return _LooseValue(content, end, tuple(forgave))
+
+
+def _loose_tokens(text: str, start: int) -> Iterator[_LooseToken]:
+    """Yield tokens but white space, and but comments once a value has begun, as far as they go."""
+    at, stop, begun = start, min(len(text), start + MAX_LIST), False
     while at < stop:
         token = _LOOSE_TOKEN.match(text, at, stop)
         if token is None:
-            return None
-        at = token.end()
-        kind, said = token.lastgroup or "", token.group(token.lastgroup or 0)
-        if kind == "space" and (stack or said.strip() == ""):
-            continue
-        done = _take_token(stack, kind, said, forgave)
-        if done is _FAILED:
-            return None
-        if not stack and done is not _MORE:
-            return LooseValue(done, at, tuple(forgave))
-    return None
+            return
+        at, kind, said = token.end(), token.lastgroup or "", token.group(token.lastgroup or 0)
+        if kind != "space":
+            begun = True
+            yield kind, said, at
+        elif said.strip() and not begun:
+            return
 
 
-_FAILED, _MORE = object(), object()
-
-
-def _take_token(stack: list[_OpenList], kind: str, said: str, forgave: dict[str, None]) -> object:
-    """Take one token: the finished value when it is the last, `_MORE`, or `_FAILED`."""
-    if kind == "open":
-        forgave.update({ROUND: None} if said == "(" else {})
-        stack.append(_OpenList(said))
-        return _FAILED if len(stack) > MAX_DEPTH else _MORE
-    if kind == "comma":
-        if not stack or not stack[-1].filled:
-            return _FAILED
-        stack[-1].filled = False
-        return _MORE
-    if kind == "close":
-        if not stack or stack[-1].bracket != _OPENED_BY[said]:
-            return _FAILED
-        content: object = stack.pop().entries
-    else:
-        content = _scalar(kind, said, forgave)
-    if content is _FAILED or not stack:
-        return content
-    return _MORE if stack[-1].take(content) else _FAILED
+def _loose(
+    token: _LooseToken, tokens: Iterator[_LooseToken], forgave: dict[str, None], depth: int = 0
+) -> tuple[object, int]:
+    """Return the value that a token begins, and where it ends."""
+    kind, opening, end = token
+    if kind != "open":
+        return _scalar(kind, opening, forgave), end
+    if opening == "(":
+        forgave[ROUND] = None
+    if depth == MAX_DEPTH:
+        raise _Refused("lists in lists in lists")
+    entries, filled = list[object](), False
+    for kind, said, end in tokens:
+        if kind == "close" and _OPENED_BY[said] == opening:
+            return entries, end
+        if filled is not (kind == "comma"):
+            raise _Refused("two entries without a comma, or two commas without an entry")
+        filled = not filled
+        if filled:
+            entries.append(_loose((kind, said, end), tokens, forgave, depth + 1)[0])
+    raise _Refused("a list without an end")
 
 
 def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
@@ -424,12 +400,11 @@ def _scalar(kind: str, said: str, forgave: dict[str, None]) -> object:
     if kind == "model":
         forgave[BARE_MODEL] = None
         return int(re.sub(r"\D", "", said))
+    if kind in ("comma", "close") or (kind == "word" and said.lower() not in _WORDS):
+        raise _Refused(f"{said} is no value")
     if kind == "word":
-        if said.lower() == "all":
-            forgave[BARE_ALL] = None
-        return _WORDS.get(said.lower(), _FAILED)
-    if kind == "space":
-        return _FAILED
+        forgave.update({BARE_ALL: None} if said.lower() == "all" else {})
+        return _WORDS[said.lower()]
     if kind.startswith("curly"):
         forgave[QUOTES] = None
     if kind in ("double", "single") and "\n" in said:
@@ -447,9 +422,6 @@ NOTHING = "None, or an empty text, was read as an empty access list"
 CASE = "all was written in capitals"
 NO_ACCESS = "an access list was missing; with a single step there is nothing to read"
 
-LenientRead = tuple[Workflow | Malformed, tuple[str, ...]]
-"""A plan, and what was forgiven."""
-
 _LOOSE_NAME = re.compile(
     r"(?<![\w.])[\"'`*]{0,3}(model_ids?|subtasks?|access_lists?)[\"'`*]{0,3}\s{0,9}[:=]\s{0,9}",
     re.IGNORECASE | re.ASCII,
@@ -460,7 +432,7 @@ _DIGITS = re.compile(r"\d{1,6}", re.ASCII)
 
 def parse_leniently(
     text: str, workers: Sequence[str], max_steps: int = MAX_STEPS, reply: str = "lists"
-) -> LenientRead:
+) -> tuple[Workflow | Malformed, tuple[str, ...]]:
     """Return the plan in a text and what was forgiven; what is strictly right needs nothing.
 
     Where nothing helps, the reason is the strict reader's.
@@ -497,7 +469,7 @@ class _NamedValue:
     """As it is called in the strict form."""
     as_is: bool
     """Whether it was called so."""
-    value: LooseValue | None
+    value: _LooseValue | None
     """None where it cannot be read."""
 
 
@@ -521,7 +493,7 @@ def _named_values(text: str) -> Iterator[_NamedValue]:
     for found in list(_LOOSE_NAME.finditer(text))[-MAX_DRAFTS:]:
         if found.start() < end:
             continue
-        value = loose_value(text, found.end())
+        value = _loose_value(text, found.end())
         end = value.end if value else end
         stem = found.group(1).lower().removesuffix("s")
         name = next(one for one in NAMES if one.removesuffix("s") == stem)
@@ -552,21 +524,15 @@ def _entries(name: str, window: dict[str, _NamedValue], found: _LooseLists) -> l
     one = window.get(name)
     content = one.value.content if one and one.value else None
     if name == "access_list" and content in (None, []):
-        return _nothing_to_read(found)
+        steps = len(found.lists[0])
+        found.forgive(*[NO_ACCESS] * (steps == 1))
+        return [[]] * steps if steps < 2 else None
     if not isinstance(content, list):
         found.forgive(SCALAR)
         content = [content]
     entries = cast("list[object]", content)
     mend = {"model_id": _loose_model, "access_list": _loose_access}.get(name)
     return [mend(entry, found) for entry in entries] if mend else entries
-
-
-def _nothing_to_read(found: _LooseLists) -> list[object] | None:
-    steps = len(found.lists[0])
-    if steps == 1:
-        found.forgive(NO_ACCESS)
-        return [[]]
-    return [] if steps == 0 else None
 
 
 def _loose_model(entry: object, found: _LooseLists) -> object:
