@@ -1,4 +1,8 @@
-"""What a training would take, before it begins: memory, worker calls, dollars, hours."""
+"""What a training would take, before it begins: memory, worker calls, dollars, hours.
+
+Calls are counted, memory and dollars computed from what the configuration says, and each figure
+says on what it rests. What nobody can know beforehand is called unknown.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,7 +13,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from conductor.checkpoint import RELEASED
-from conductor.training.config import FromScratch, Lora, TrainingConfig
+from conductor.training.config import Lora, TrainingConfig
 from conductor.training.grpo_options import (
     batch_sizes,
     limits_text,
@@ -24,6 +28,15 @@ from harness.prices.cost import cost
 from harness.records import Usage
 
 GB = 1e9
+
+# --- memory -------------------------------------------------------------------------------------
+#
+# Bytes per weight that is trained, with Adam: on a CPU 16 (float32 weights, gradients, two moments).
+# Whole on a GPU 18, for bf16 computes with copies of float32 weights, and 22 on several, where DDP
+# holds gradients a second time, in its buckets. Divided by DeepSpeed ZeRO-3, 2 + 2 + 12, all over
+# the number of devices (arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer and
+# hidden unit in 16 bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without
+# its attention term, for attention is fused).
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +80,24 @@ PUBLISHED = {
 
 def shape_of(config: TrainingConfig) -> ModelShape | None:
     """Return the model's sizes, None where they are not known here."""
-    if config.model.from_scratch:
-        return _shape_from_scratch(config.model.from_scratch)
+    size = config.model.from_scratch
+    if size:
+        rows = max(size.vocab, size.embeddings or 0)
+        sizes = (size.hidden, size.intermediate, size.layers, size.heads, size.kv_heads)
+        return ModelShape(*sizes, rows, size.tied)
     for folder in (RELEASED / config.model.path, Path(config.model.path)):
         if (folder / "config.json").is_file():
             return _shape_from_json(json.loads((folder / "config.json").read_text()))
-    name = config.model.path.rpartition("/")[2].removesuffix("-Instruct")
-    return PUBLISHED.get(name)
-
-
-def _shape_from_scratch(size: FromScratch) -> ModelShape:
-    rows = max(size.vocab, size.embeddings or 0)
-    sizes = (size.hidden, size.intermediate, size.layers, size.heads, size.kv_heads)
-    return ModelShape(*sizes, rows, size.tied)
+    return PUBLISHED.get(config.model.path.rpartition("/")[2].removesuffix("-Instruct"))
 
 
 def _shape_from_json(said: dict[str, Any]) -> ModelShape | None:
-    try:
-        return ModelShape(
-            said["hidden_size"],
-            said["intermediate_size"],
-            said["num_hidden_layers"],
-            said["num_attention_heads"],
-            said.get("num_key_value_heads") or said["num_attention_heads"],
-            said["vocab_size"],
-            bool(said.get("tie_word_embeddings")),
-        )
-    except KeyError:
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    if not all(name in said for name in (*names, "vocab_size")):
         return None
+    sizes = [said[name] for name in names]
+    kv_heads = said.get("num_key_value_heads") or sizes[-1]
+    return ModelShape(*sizes, kv_heads, said["vocab_size"], bool(said.get("tie_word_embeddings")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +155,13 @@ def memory_of(
     parts = 1 if spread.way == "whole" else spread.devices
     weights, gradients, optimiser = _state_bytes(shape, config, spread)
     host = optimiser if spread.way == "offload" else 0
+    written = batch.written * (batch.prompt + batch.completion)
     return DeviceMemory(
         weights=weights / parts / GB,
         gradients=gradients / parts / GB,
         optimiser=(optimiser - host) / parts / GB,
         activations=_activations(shape, batch, config, wide) / GB,
-        kv_cache=2 * wide * shape.kv * shape.layers * _written(batch) / GB,
+        kv_cache=2 * wide * shape.kv * shape.layers * written / GB,
         host=host / GB,
     )
 
@@ -176,10 +180,6 @@ def _state_bytes(
     return 2 * size, 2 * size, 12 * size
 
 
-def _written(batch: DeviceBatch) -> int:
-    return batch.written * (batch.prompt + batch.completion)
-
-
 def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, wide: int) -> float:
     """Return bytes of activations and of logits, which are float32 and kept about three times."""
     tokens = batch.plans * (batch.prompt + batch.completion)
@@ -188,6 +188,13 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
     kept = shape.layers * wide * tokens * shape.hidden + full if again else shape.layers * full
     return kept + 3 * 4 * batch.plans * batch.completion * shape.vocab
 
+
+# --- hours --------------------------------------------------------------------------------------
+#
+# Measured in the training's folder or on the released runs, or by a formula that counts what a GPU
+# computes: 2 operations a weight for a token that is written, and for one that is learnt from 6, or
+# 8 where layers are computed again; adapters save the 2 of the weights' own gradients. What share
+# of a card's speed that reaches is assumed, as is how long a worker takes, and it is printed.
 
 HOUR_S = 3600.0
 
@@ -297,7 +304,11 @@ def _step_seconds(path: Path) -> list[float]:
 
 def _measured(config: TrainingConfig, steps: int) -> str:
     """Say what released runs took, of this configuration or of another model as large."""
-    runs = [(config_of(said), seconds) for said, seconds in _released()]
+    runs = [
+        (config_of(json.loads((run / MANIFEST).read_text())), _step_seconds(run / METRICS))
+        for run in sorted(RELEASED.glob("*/log/*"))
+        if (run / MANIFEST).is_file()
+    ]
     same = [seconds for run, seconds in runs if run.name == config.name]
     if same:
         mean = fmean(one for seconds in same for one in seconds)
@@ -306,8 +317,13 @@ def _measured(config: TrainingConfig, steps: int) -> str:
             f"({len(same)} seeds, {mean:.1f} s a step, 2 CPU cores); warm start and validations "
             "not counted"
         )
-    wanted = _size(config)
-    like = [(run, seconds) for run, seconds in runs if wanted and _size(run) == wanted]
+
+    def size(run: TrainingConfig) -> tuple[int, int, int] | None:  # decides a small model's speed
+        shape = shape_of(run)
+        return (shape.hidden, shape.intermediate, shape.layers) if shape else None
+
+    wanted = size(config)
+    like = [(run, seconds) for run, seconds in runs if wanted and size(run) == wanted]
     if not like or config.verdicts:
         return "unknown before a first step is measured: no released run is like it"
     a_plan = fmean(one / batch_sizes(run)["whole"] for run, seconds in like for one in seconds)
@@ -317,22 +333,6 @@ def _measured(config: TrainingConfig, steps: int) -> str:
         f"model as large ({a_step:.1f} s a step, 2 CPU cores); warm start and validations not "
         "counted"
     )
-
-
-def _released() -> list[tuple[dict[str, object], list[float]]]:
-    """Return manifest and seconds of each released run."""
-    folders = sorted(RELEASED.glob("*/log/*"))
-    return [
-        (json.loads((one / MANIFEST).read_text()), _step_seconds(one / METRICS))
-        for one in folders
-        if (one / MANIFEST).is_file()
-    ]
-
-
-def _size(config: TrainingConfig) -> tuple[int, int, int] | None:
-    """Return what decides a small model's speed, whatever its vocabulary."""
-    shape = shape_of(config)
-    return (shape.hidden, shape.intermediate, shape.layers) if shape else None
 
 
 def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str:
@@ -359,6 +359,8 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str
         f"{batch.completion * assumed.share:g} tokens, prompts of {batch.prompt}; {workers}"
     )
 
+
+# --- calls and dollars --------------------------------------------------------------------------
 
 BYTES_PER_TOKEN = 4
 """Of English text, roughly; a tokenizer trained on the spot has more."""
@@ -412,34 +414,34 @@ def calls_of(training: TrainingJob) -> PlanCalls:
 
 def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
     """Return what those plans would cost at the pool's price book."""
-    asked = _question_tokens(training)
-    steps = training.config.form.max_steps
-    usual = min(USUAL_STEPS, steps)
-    cheap = _least([_call(training, name, asked, SHORT) for name in training.spec.names])
-    half = [_plan(training, name, asked, (usual, 0.5)) for name in training.spec.names]
-    whole = [_plan(training, name, asked, (steps, 1.0)) for name in training.spec.names]
+    texts = [q.text for exam in training.exams.values() for q in exam.questions.values()]
+    asked = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
+    names, steps = training.spec.names, training.config.form.max_steps
+    cheap = [_call(training, name, asked, SHORT) for name in names]
+    known = [one for one in cheap if one is not None]
+    half = _all_known(
+        [_plan(training, name, asked, min(USUAL_STEPS, steps), 0.5) for name in names]
+    )
+    whole = _all_known([_plan(training, name, asked, steps, 1.0) for name in names])
     return DollarRange(
-        least=None if cheap is None else cheap * calls.plans,
-        usual=_times(_mean(half), calls.plans),
-        most=_times(_greatest(whole), calls.plans + calls.others),
+        least=min(known) * calls.plans if known else None,
+        usual=sum(half, Decimal(0)) / len(half) * calls.plans if half else None,
+        most=max(whole) * (calls.plans + calls.others) if whole else None,
     )
 
 
-def _question_tokens(training: TrainingJob) -> int:
-    texts = [q.text for exam in training.exams.values() for q in exam.questions.values()]
-    return sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
+def _plan(training: TrainingJob, name: str, asked: int, steps: int, share: float) -> Decimal | None:
+    """Return the dollars of a chain of steps by one worker, each reading all before it.
 
-
-def _plan(training: TrainingJob, name: str, asked: int, plan: tuple[int, float]) -> Decimal | None:
-    """Return the dollars of a chain of steps by one worker, each reading all before it."""
-    steps, share = plan
+    A reply is as long as a share of the worker's token limit.
+    """
     limit = training.spec.worker(name).config.max_tokens
     if limit is None:
         return None
     said = int(limit * share)
     costs = [_call(training, name, asked + step * said, said) for step in range(steps)]
-    known = [one for one in costs if one is not None]
-    return sum(known, Decimal(0)) if len(known) == len(costs) else None
+    known = _all_known(costs)
+    return sum(known, Decimal(0)) if known else None
 
 
 def _call(training: TrainingJob, name: str, asked: int, said: int) -> Decimal | None:
@@ -447,22 +449,13 @@ def _call(training: TrainingJob, name: str, asked: int, said: int) -> Decimal | 
     return None if price is None else cost(Usage(input=asked, output=said, reasoning=0), price)
 
 
-def _least(values: Sequence[Decimal | None]) -> Decimal | None:
-    return min((one for one in values if one is not None), default=None)
-
-
-def _greatest(values: Sequence[Decimal | None]) -> Decimal | None:
+def _all_known(values: Sequence[Decimal | None]) -> list[Decimal]:
+    """Return the values, none of them where one is unknown."""
     known = [one for one in values if one is not None]
-    return max(known) if known and len(known) == len(values) else None
+    return known if len(known) == len(values) else []
 
 
-def _mean(values: Sequence[Decimal | None]) -> Decimal | None:
-    known = [one for one in values if one is not None]
-    return sum(known, Decimal(0)) / len(known) if known and len(known) == len(values) else None
-
-
-def _times(value: Decimal | None, n: int) -> Decimal | None:
-    return None if value is None else value * n
+# --- as text ------------------------------------------------------------------------------------
 
 
 def estimate_text(training: TrainingJob) -> str:
@@ -470,11 +463,16 @@ def estimate_text(training: TrainingJob) -> str:
     config, sizes, calls = training.config, batch_sizes(training.config), calls_of(training)
     weight_dtype(config)  # refuses what a training would, and so does the next one
     refuse_missing_folder(config)
+    data = ", ".join(
+        f"{name} {len(exam.questions)} + {len(training.held_out[name].questions)} held out"
+        for name, exam in training.exams.items()
+    )
+    others = f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",
-        f"data: {_data(training)}",
-        f"plans: {calls.plans:,} (training and validation){_others(calls)}",
+        f"data: {data}",
+        f"plans: {calls.plans:,} (training and validation){others}",
         *_bill(training, calls),
         *_memory(training),
         *_hours(training),
@@ -482,51 +480,32 @@ def estimate_text(training: TrainingJob) -> str:
     return "\n".join(said)
 
 
-def _others(calls: PlanCalls) -> str:
-    return f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
-
-
 def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
     """Yield what workers are asked and cost; recorded verdicts ask nobody."""
     if training.study:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
         return
-    most, dollars = training.config.form.max_steps, dollars_of(training, calls)
-    yield f"worker calls: {calls.least:,} to {calls.most:,}, one to {most} a plan"
+    steps, dollars = training.config.form.max_steps, dollars_of(training, calls)
+    yield f"worker calls: {calls.least:,} to {calls.most:,}, one to {steps} a plan"
     yield (
         f"dollars at {training.book.name}: {_usd(dollars.least)} (one step, cheapest worker, "
         f"{SHORT} tokens) to {_usd(dollars.most)} (dearest worker, full replies, all steps); "
         f"{_usd(dollars.usual)} if all workers are asked alike, "
-        f"{min(USUAL_STEPS, most)} steps, half their token limit"
+        f"{min(USUAL_STEPS, steps)} steps, half their token limit"
     )
-    yield f"limit: {_limit(training)}"
-    yield from _parts(training)
-
-
-def _data(training: TrainingJob) -> str:
-    return ", ".join(
-        f"{name} {len(exam.questions)} + {len(training.held_out[name].questions)} held out"
-        for name, exam in training.exams.items()
-    )
+    most = max_usd(training)
+    if most is None:
+        yield "limit: none (--max-usd sets one)"
+    else:
+        yield f"limit: stops before ${most:,}, spent by all processes together"
+    if world_size() > 1:
+        yield limits_text(training.config, most, world_size())
 
 
 def _usd(value: Decimal | None) -> str:
     if value is None:
         return "unknown"
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
-
-
-def _limit(training: TrainingJob) -> str:
-    most = max_usd(training)
-    if most is None:
-        return "none (--max-usd sets one)"
-    return f"stops before ${most:,}, spent by all processes together"
-
-
-def _parts(training: TrainingJob) -> Iterator[str]:
-    """Yield what each process of several may do."""
-    if world_size() > 1:
-        yield limits_text(training.config, max_usd(training), world_size())
 
 
 def _hours(training: TrainingJob) -> Iterator[str]:
@@ -571,7 +550,11 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         batch = _fitting(training, spread.devices)
         if batch is not None:
             yield _memory_line(f"all weights, {name}", memory_of(shape, batch, full, spread))
-    yield from _adapters(training, shape)
+    batch, lora = _fitting(training, 1), config.lora or Lora()
+    if batch is not None:
+        thin = config.model_copy(update={"lora": lora})
+        memory = memory_of(shape, batch, thin)
+        yield _memory_line(f"adapters of rank {lora.r}, one GPU", memory)
     share = config.grpo.get("vllm_gpu_memory_utilization", 0.3)
     if config.grpo.get("use_vllm"):
         yield f"vLLM: takes {share:.0%} of each GPU for weights and cache while plans are written"
@@ -585,16 +568,6 @@ SPREADS = (
     (DeviceSpread(8, "zero3"), "ZeRO-3 over 8"),
 )
 """The ways of the launch files, as an estimate lists them."""
-
-
-def _adapters(training: TrainingJob, shape: ModelShape) -> Iterator[str]:
-    config = training.config
-    batch = _fitting(training, 1)
-    if batch is None:
-        return
-    lora = config.lora or Lora()
-    thin = config.model_copy(update={"lora": lora})
-    yield _memory_line(f"adapters of rank {lora.r}, one GPU", memory_of(shape, batch, thin))
 
 
 def _fitting(training: TrainingJob, devices: int) -> DeviceBatch | None:
