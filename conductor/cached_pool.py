@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import anyio
@@ -55,11 +55,7 @@ class RateLimiter:
     async def turn(self, worker: str) -> AsyncGenerator[None]:
         """Wait for a worker's turn, then for a place among the calls in flight; hold the place."""
         await self._spaced(worker)
-        limiter = self._limiter()
-        if limiter is None:
-            yield
-            return
-        async with limiter:
+        async with self._limiter() or nullcontext():
             yield
 
     async def _spaced(self, worker: str) -> None:
@@ -72,7 +68,6 @@ class RateLimiter:
             await self.sleep(begins - now)
 
     def _limiter(self) -> anyio.CapacityLimiter | None:
-        """Return the running event loop's limiter."""
         if self.rates.at_once is None:
             return None
         limiter = self._limiters.get(None)
@@ -112,25 +107,20 @@ class CachedPool(Pool):
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         asking = self.asking
-        assert asking is not None, "Planned gives every pool its own"
+        assert asking is not None, "PlanAnswerer gives every pool the same"
 
         async def ask() -> Reply:
             async with asking.pace.turn(request.role):
                 return await Pool._reply(self, request, number)
 
-        known = False
         if asking.paid is None:
-            reply = await ask()
+            reply, known = await ask(), False
         else:
-            key = _reply_key(asking, request, number)
+            role, said = request.role, request_digest(request.messages)
+            who = asking.identities.get(role, role)
+            prescribed = request.config.model_dump_json(exclude_none=True)
+            key = key_of(role, who, said, prescribed, number.epoch, number.occurrence)
             reply, known = await asking.paid.reply(key, ask, lasting=self.lasting)
         self.cached += known
         self.replies.append(reply)
         return reply
-
-
-def _reply_key(asking: WorkerAccess, request: Request, number: SampleIndex) -> bytes:
-    prescribed = request.config.model_dump_json(exclude_none=True)
-    said = request_digest(request.messages)
-    who = asking.identities.get(request.role, request.role)
-    return key_of(request.role, who, said, prescribed, number.epoch, number.occurrence)

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -30,7 +30,7 @@ from harness.ledger.totals import SpentSoFar, spent_so_far
 from harness.pool import pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.records import Answer, Question, Reply, Usage
+from harness.records import Answer, Question, Usage
 from harness.reply_cache import PaidReplies
 from harness.rewards.outcome import (
     NO_EFFORT,
@@ -61,8 +61,8 @@ DISCOUNT = 0.25
 class CostAware:
     """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the base's.
 
-    A right answer is worth at least `wrong + margin`, however dear it was. UserError for a weight
-    that would break that.
+    Clearly ours: the paper has no cost term. Gated by success as in xRouter (arXiv 2510.08439), so
+    that saving never pays more than being right: UserError for a weight that would break that.
     """
 
     weight: float
@@ -159,22 +159,20 @@ class FirstRound:
     answer: Answer
 
 
-def plan_answerer(
-    spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()
-) -> "PlanAnswerer":
-    """Return the answerer that carries workflows out on the pool `spec`, priced by `book`.
-
-    UserError where dollars are limited, and what was spent before has no price, or the limit is
-    less than one call can cost.
-    """
-    return PlanAnswerer(spec, book, settings)
-
-
 class PlanAnswerer:
-    """An `Answerer`; it pickles, without its models, its replies and what it noted."""
+    """The `Answerer` that carries workflows out on a pool, priced by a book.
 
-    def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings) -> None:
-        """Keep the pool; its models are made in the event loop that first asks them."""
+    A completion is read by the form of its conductor and run as an evaluation runs it; its last
+    reply is the answer. The pool never sees a target. It pickles, without its models, its replies
+    and what it noted.
+    """
+
+    def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
+        """Keep the pool; its models are made in the event loop that first asks them.
+
+        UserError where dollars are limited, and what was spent before has no price, or the limit is
+        less than one call can cost.
+        """
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -187,7 +185,8 @@ class PlanAnswerer:
         """What was spent when this process began, by all of them."""
         if settings.max_usd is not None and settings.processes > 1:
             self.allow((settings.max_usd - self.before) / settings.processes)
-        self._journal = TaskJournal(folder, _journal_head(spec, book)) if folder else None
+        head = Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
+        self._journal = TaskJournal(folder, head) if folder else None
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
         paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
@@ -195,18 +194,14 @@ class PlanAnswerer:
             worker_identities(spec, settings.seed), RateLimiter(settings.rates), paid
         )
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
-        self._stopped = ""
+        self.stopped = ""
+        """Why no more calls are made, in one sentence; empty while there is money."""
         self.firsts: dict[str, FirstRound] = {}
         """By the id that items of later rounds name; whoever plans rounds adds to them."""
 
     def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
         """Say how another process makes this answerer anew."""
         return PlanAnswerer, self._arguments
-
-    @property
-    def stopped(self) -> str:
-        """Why no more calls are made, in one sentence; empty while there is money."""
-        return self._stopped
 
     @property
     def usd(self) -> Decimal:
@@ -239,25 +234,44 @@ class PlanAnswerer:
         Tokens and dollars are those of the replies that came, paid now or before; a call that
         failed has reported none.
         """
-        plan = self.read(item)
+        plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
-            return Rollout(None, Status.INVALID_ACTION, reason=said, again=bool(item.first))
+            return Rollout(None, Status.INVALID_ACTION, reason=said, again=later)
         if isinstance(plan, Keep):
             return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
         pool = self._pool(item)
+        text, status, reason = await self._came_to(item, plan, question, pool)
+        replies, workers = pool.replies, tuple(step.worker for step in plan.steps)
+        usages = [one.usage for one in replies if one.usage is not None]
+        costs = [one.usd for one in replies if one.usd is not None]
+        return Rollout(
+            text,
+            status,
+            sum(usages, Usage(reasoning=0)) if len(usages) == len(replies) else None,
+            sum(costs, Decimal(0)) if len(costs) == len(replies) else None,
+            len(replies),
+            reason,
+            PlanTrace(workers, plan.as_json(), pool.cached),
+            later,
+        )
+
+    async def _came_to(
+        self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
+    ) -> tuple[str | None, Status, str]:
+        """Return a plan's answer, whose doing it is where there is none, and why."""
         try:
             answer = await self._carried_out(item, plan, question, pool)
         except SpendLimit as error:
-            self._stopped = str(error)
-            return _answered(item, plan, pool, (Status.BUDGET, str(error)))
+            self.stopped = str(error)
+            return None, Status.BUDGET, str(error)
         except WorkerError as error:
-            return _answered(item, plan, pool, (Status.WORKER_ERROR, str(error)))
+            return None, Status.WORKER_ERROR, str(error)
         last = answer.replies[-1] if answer.replies else None
         if last is not None and last.too_long:
             said = f"What it sent to {last.worker} does not fit that worker's context."
-            return _answered(item, plan, pool, (Status.POLICY_FAULT, said))
-        return _answered(item, plan, pool, answer.text)
+            return None, Status.POLICY_FAULT, said
+        return answer.text, Status.SCORED, ""
 
     def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
         """Return what an item's completion asks for, as its form and its round allow it."""
@@ -324,55 +338,6 @@ def shown_to_policy(
         return [{"role": turn.role, "content": turn.text} for turn in turns]
 
     return shown
-
-
-def _journal_head(spec: PoolSpec, book: Book) -> Head:
-    return Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
-
-
-def _answered(
-    item: RewardItem, plan: Workflow, pool: CachedPool, came_to: str | tuple[Status, str]
-) -> Rollout:
-    """Return the answer that a workflow came to, or why there is none, with what was paid."""
-    text, (status, reason) = (
-        (came_to, (Status.SCORED, ""))
-        if isinstance(came_to, str)
-        else (
-            None,
-            came_to,
-        )
-    )
-    work = PlanTrace(tuple(step.worker for step in plan.steps), plan.as_json(), pool.cached)
-    replies = pool.replies
-    return Rollout(
-        text,
-        status,
-        _total_usage(replies),
-        _total_usd(replies),
-        len(replies),
-        reason,
-        work,
-        bool(item.first),
-    )
-
-
-def _total_usage(replies: Sequence[Reply]) -> Usage | None:
-    """Return the sum, None as soon as one worker reported none."""
-    total = Usage(reasoning=0)
-    for reply in replies:
-        if reply.usage is None:
-            return None
-        total += reply.usage
-    return total
-
-
-def _total_usd(replies: Sequence[Reply]) -> Decimal | None:
-    total = Decimal(0)
-    for reply in replies:
-        if reply.usd is None:
-            return None
-        total += reply.usd
-    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,10 @@
-"""A checkpoint as a system: the trained conductor, seated in any pool that it can read."""
+"""A checkpoint as a system: the trained conductor, seated in any pool that it can read.
+
+`conductor` is the released one, each further folder of conductor/released/ a system of its own, and
+`conductor@FOLDER` takes any checkpoint. A model is asked and read by the form that is stored beside
+its weights, its tokens are billed, and a plan that cannot be read is not asked for again: decoding
+is greedy, so it would be the same.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -81,16 +87,10 @@ def conductor(
     those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
     name is refused: a resumed run goes on with the same model.
     """
-    reading = card_reading(checkpoint, constrained=True)
-    about = _read(checkpoint)
-    _refuse_another(checkpoint, sha256)
-    _refuse_misplaced(about, pool)
-    system = trained_system(
-        replace(about, form=replace(about.form, worker=worker or about.form.worker)),
-        replace(parse_shown(shown, order, shown_seed), reading=reading),
-        rounds,
-        _studied_ids(about, checkpoint),
+    whom = replace(
+        parse_shown(shown, order, shown_seed), reading=card_reading(checkpoint, constrained=True)
     )
+    system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, worker=worker)
     return as_solver(system, pool, conductor_slot(checkpoint))
 
 
@@ -113,30 +113,39 @@ def conductor_served(
     """
     reading = card_reading(checkpoint, constrained=constrained)
     whom = replace(parse_shown(shown, order, shown_seed), reading=reading)
-    about = _read(checkpoint)
-    _refuse_another(checkpoint, sha256)
-    _refuse_misplaced(about, pool)
-    known = _studied_ids(about, checkpoint)
-    return as_solver(trained_system(about, whom, rounds, known), pool)
+    return as_solver(_checked_system(checkpoint, whom, rounds, pool, sha256=sha256), pool)
 
 
-def _refuse_another(checkpoint: str, sha256: str) -> None:
-    if sha256 and checkpoint_digest(checkpoint_folder(checkpoint)) != sha256:
+def _checked_system(
+    checkpoint: str,
+    whom: ShownWorkers,
+    rounds: int | None,
+    pool: str | None,
+    *,
+    sha256: str,
+    worker: str = "",
+) -> System:
+    """Return a checkpoint's system; TaskRefusal for another one, or a pool that is not for it."""
+    folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
+    if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
-
-
-def _refuse_misplaced(about: CheckpointInfo, pool: str | None) -> None:
-    """Raise Refusal for a pool that a checkpoint was not trained for; plain Inspect asks here."""
-    spec = named_pool(pool)
+    spec = named_pool(pool)  # plain Inspect asks here, `podium run` before (`pool_refusal`)
     if spec and (why := _misplacement(about, spec)):
         raise TaskRefusal(f"This checkpoint {why}")
+    study = read_study(folder) if about.role == "study" else None
+    studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
+    form = replace(about.form, worker=worker or about.form.worker)
+    return trained_system(replace(about, form=form), whom, rounds, studied)
 
 
 def _misplacement(about: CheckpointInfo, spec: PoolSpec) -> str | None:
-    """Return why a checkpoint cannot conduct a pool, without its name; None when it can."""
     if about.conducted(spec.names, [worker.card for worker in spec.workers]):
         return None
-    return OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), f"pool {spec.name!r}")
+    return _others(about, f"pool {spec.name!r}")
+
+
+def _others(about: CheckpointInfo, where: str) -> str:
+    return OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), where)
 
 
 def trained_system(
@@ -147,9 +156,8 @@ def trained_system(
 ) -> System:
     """Return the system in which a checkpoint plans, asked and read by its own form.
 
-    UserError for a question that it has studied, by its id: a plan for it would be no plan of its
-    own. Under `podium run` no call is made by then (`taught`); plain Inspect has this guard alone.
-    A train question of a suite is no such one: whom it taught may sit it again.
+    UserError for a question that it has studied, by its id; under `podium run` `suite_refusal` has
+    spoken by then, and plain Inspect has this guard alone.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=shown, rounds=RoundLimits(further))
@@ -158,8 +166,7 @@ def trained_system(
         if question.id in studied:
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
         if pool.spec is None and not about.conducted(pool.workers, ()):
-            said = OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), "this eval")
-            raise UserError(f"This checkpoint {said}")
+            raise UserError(f"This checkpoint {_others(about, 'this eval')}")
         return await system(question, pool)
 
     return answer
@@ -227,16 +234,12 @@ def _read(checkpoint: str) -> CheckpointInfo:
     return read_info(checkpoint_folder(checkpoint))
 
 
-def _studied_ids(about: CheckpointInfo, checkpoint: str) -> frozenset[str]:
-    """Return the ids of the exam's questions whose verdicts taught a checkpoint, or picked it."""
-    if about.role != "study":
-        return frozenset()
-    study = read_study(checkpoint_folder(checkpoint))
-    return frozenset((*study.taught, *study.validated))
-
-
 def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
     """Return the solver's arguments of one row: the checkpoint, and the digest of its files."""
+    if not checkpoint:
+        raise UserError(
+            "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
+        )
     _read(checkpoint)
     return {"checkpoint": checkpoint, "sha256": checkpoint_digest(checkpoint_folder(checkpoint))}
 
@@ -244,8 +247,7 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
     """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None.
 
-    One that was trained for a single pool knows its workers by their numbers alone: elsewhere they
-    would be other workers, or none. Solver arguments (`shown`, `order`) may change that pool.
+    Solver arguments (`shown`, `order`) may change that pool.
     """
     return _misplacement(_read(checkpoint), spec)
 
@@ -256,10 +258,8 @@ def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
     if not about.is_adaptive:
         return ()
     words = about.form.card_words
-    whole = (
-        "their cards" if words is None else f"the first {pluralise(words, 'word')} of their cards"
-    )
-    found = [f"is shown workers by {whole}; it learnt on pool {about.pool!r}."]
+    part = "" if words is None else f"the first {pluralise(words, 'word')} of "
+    found = [f"is shown workers by {part}their cards; it learnt on pool {about.pool!r}."]
     reading = card_reading(checkpoint, constrained=True)
     if reading is not None:
         found += reading.remarks({worker.name: worker.card for worker in spec.workers})
@@ -267,10 +267,9 @@ def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
 
 
 def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
-    """Return why a checkpoint may not sit an exam, given its questions' digests; None when it may.
+    """Return why a checkpoint may not be asked a suite's questions, given their digests; or None.
 
-    One that has studied an exam is refused there even where no question is the same; any other
-    only where a question that taught it is asked.
+    One that has studied a suite is refused there even where no question is the same.
     """
     about = _read(checkpoint)
     if about.role == "study" and suite in about.suites:
@@ -303,20 +302,12 @@ SERVED = SystemCard(
     needs=frozenset({"conductor"}),
     conductor_calls=1,
     k="checkpoint",
-    brings=lambda k: solver_arguments(_named(k)),
-    unfit=lambda k, suite, digests: suite_refusal(k, suite, digests),
-    misplaced=lambda k, spec: pool_refusal(k, spec),
-    remarks=lambda k, spec: pool_remarks(k, spec),
-    rewarded=lambda k: rewarding_graders(k),
+    brings=solver_arguments,
+    unfit=suite_refusal,
+    misplaced=pool_refusal,
+    remarks=pool_remarks,
+    rewarded=rewarding_graders,
 )
-
-
-def _named(checkpoint: str) -> str:
-    if not checkpoint:
-        raise UserError(
-            "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
-        )
-    return checkpoint
 
 
 def manifests() -> tuple[SystemCard, ...]:
@@ -344,12 +335,12 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         prompts=prompt_texts(form),
         conductor_calls=1 + rounds,
         k="checkpoint" if name == CONDUCTOR else "",
-        seat=_of_checkpoint(checkpoint, conductor_slot),
-        brings=_of_checkpoint(checkpoint, solver_arguments),
+        seat=lambda k: conductor_slot(k or checkpoint),
+        brings=lambda k: solver_arguments(k or checkpoint),
         unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
         misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
         remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
-        rewarded=_of_checkpoint(checkpoint, rewarding_graders),
+        rewarded=lambda k: rewarding_graders(k or checkpoint),
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
@@ -364,11 +355,6 @@ def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
     form, rounds = (about.form, about.rounds) if about else (PlanFormat(), 0)
     said = args.get("rounds")
     return RoundLimits(rounds if said is None else int(said)).calls(form)
-
-
-def _of_checkpoint(checkpoint: str, find: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return `find` of what stands behind the @, by default of one checkpoint."""
-    return lambda k: find(k or checkpoint)
 
 
 def _released(checkpoint: str) -> CheckpointInfo | None:

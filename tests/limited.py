@@ -20,7 +20,7 @@ from providers import MODELS, Act, Bill, Server, serve, taking, write_pool
 from serving import train
 from toy import Toy
 
-from conductor.reward import PlanAnswerer, PlanSettings, plan_answerer
+from conductor.reward import PlanAnswerer, PlanSettings
 from harness.budget import Spend
 from harness.errors import QuestionLimit, SpendLimit, WorkerError
 from harness.ledger.call import Attempted, upper_bound
@@ -128,7 +128,7 @@ def trained(folder: Path, script: Sequence[Act], limit: Decimal, processes: int 
         spec, book = workers(folder, server, Limits())
         told = PlanSettings(max_usd=limit, processes=processes)
         for rank in range(processes):
-            answer = plan_answerer(
+            answer = PlanAnswerer(
                 spec, book, replace(told, rank=rank, log_dir=folder / f"run-{rank}")
             )
             parts.append(answer)

@@ -18,9 +18,9 @@ from conductor.reward import (
     CostAware,
     Discounted,
     FirstRound,
+    PlanAnswerer,
     PlanSettings,
     RewardConfig,
-    plan_answerer,
     reward_values,
     training_reward,
 )
@@ -67,7 +67,7 @@ def test_what_cost_nobody_knows_has_no_value_right_or_wrong() -> None:
     assert cost.of(Status.INVALID_ACTION, 0.0, unknown) == 0.0
     settings = RewardSettings(values=cost)
     script("echo", lambda heard: "42")
-    answer = plan_answerer(spec_of(free="scripted/other"), BOOK, PlanSettings())
+    answer = PlanAnswerer(spec_of(free="scripted/other"), BOOK, PlanSettings())
     script("other", lambda heard: "42")
     reward = Reward(train(Toy()), answer, settings)
     (outcome,) = anyio.run(reward.score, [RewardItem("toy", "train-0", SOLVE)])
@@ -113,7 +113,7 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
-    answer = plan_answerer(spec, BOOK, PlanSettings(log_dir=tmp_path, kept=frozenset()))
+    answer = PlanAnswerer(spec, BOOK, PlanSettings(log_dir=tmp_path, kept=frozenset()))
     exams = train(Toy())
     question = exams["toy"].questions["train-0"]
     keep = "model_id = []\nsubtasks = []\naccess_list = []"
@@ -138,7 +138,7 @@ def test_three_empty_lists_are_worth_the_earlier_answer_and_a_new_plan_its_own(
 
 def test_a_first_round_that_is_not_there_is_refused_before_anything_is_done() -> None:
     script("echo", lambda heard: "42")
-    answer = plan_answerer(spec_of(ada="scripted/echo"), BOOK)
+    answer = PlanAnswerer(spec_of(ada="scripted/echo"), BOOK)
     reward = Reward(train(Toy()), answer)
     lost = RewardItem("toy", "train-0", SOLVE, first="nowhere")
     stranger = RewardItem("toy", "train-0", SOLVE, workers=("zoe",))
@@ -150,7 +150,7 @@ def test_a_first_round_that_is_not_there_is_refused_before_anything_is_done() ->
 def test_models_are_numbered_as_the_policy_was_shown_them() -> None:
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
-    answer = plan_answerer(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK)
+    answer = PlanAnswerer(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK)
     shown = [("ada", "bob"), ("bob", "ada"), ("bob",)]
     items = [RewardItem("toy", "train-0", SOLVE, workers=one) for one in shown]
     items.append(RewardItem("toy", "train-0", WRONG, workers=("ada",)))

@@ -14,7 +14,7 @@ from planning_help import one_of, spec_of
 from scripted import script
 from toy import PRICES, calls, toy_pool, toy_run
 
-from conductor.reward import PlanSettings, plan_answerer
+from conductor.reward import PlanAnswerer, PlanSettings
 from harness.errors import UserError
 from harness.ledger.call import TEMPLATE
 from harness.ledger.journal import (
@@ -172,7 +172,7 @@ def test_a_retried_question_has_its_calls_in_the_journal_though_no_log_kept_them
 
 def test_the_workers_that_a_reward_asks_are_written_down_as_training(tmp_path: Path) -> None:
     script("echo", lambda heard: "42")
-    answer = plan_answerer(spec_of(echo="scripted/echo"), PLAN_BOOK, PlanSettings(log_dir=tmp_path))
+    answer = PlanAnswerer(spec_of(echo="scripted/echo"), PLAN_BOOK, PlanSettings(log_dir=tmp_path))
     outcomes = [one_of(answer), one_of(pickle.loads(pickle.dumps(answer)))]
     assert [outcome.calls for outcome in outcomes] == [1, 1]
     paths = list((tmp_path / FOLDER / "rewards_of_made").iterdir())

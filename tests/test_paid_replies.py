@@ -21,7 +21,7 @@ from serving import train
 from toy import Toy, calls, toy_pool
 
 from conductor.cached_pool import PoolLimits, RateLimiter
-from conductor.reward import PlanSettings, plan_answerer
+from conductor.reward import PlanAnswerer, PlanSettings
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
 from harness.ledger.totals import spent
@@ -38,7 +38,7 @@ TOY = frozenset({"toy"})
 
 def rewarded(settings: PlanSettings, *items: RewardItem) -> list[RewardOutcome]:
     """Score in a process's first and only sitting, as far as the files can tell."""
-    return anyio.run(Reward(train(Toy()), plan_answerer(ECHO, BOOK, settings)).score, items)
+    return anyio.run(Reward(train(Toy()), PlanAnswerer(ECHO, BOOK, settings)).score, items)
 
 
 ASKED: list[Heard] = []
@@ -136,7 +136,7 @@ def test_replies_to_questions_that_may_not_be_published_are_in_no_file(
     suite = Graded(publishable=False)
     settings = PlanSettings(log_dir=tmp_path, kept=frozenset())
     item = RewardItem(suite.name, "q1", SOLVE)
-    reward = Reward(exams(suite), plan_answerer(ECHO, BOOK, settings))
+    reward = Reward(exams(suite), PlanAnswerer(ECHO, BOOK, settings))
     (outcome,) = anyio.run(reward.score, [item])
     assert outcome.work
     assert outcome.work.plan == ""
@@ -172,7 +172,7 @@ import anyio
 from planning_help import plan
 from serving import train
 from toy import Toy
-from conductor.reward import PlanSettings, plan_answerer
+from conductor.reward import PlanAnswerer, PlanSettings
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.rewards.reward import Reward, RewardSettings
@@ -180,7 +180,7 @@ from harness.rewards.outcome import RewardItem
 
 spec = read_pool(sys.argv[4])
 settings = PlanSettings(log_dir=Path(sys.argv[3]), kept=frozenset({"toy"}))
-answer = plan_answerer(spec, read_book(spec.prices), settings)
+answer = PlanAnswerer(spec, read_book(spec.prices), settings)
 reward = Reward(train(Toy()), answer, RewardSettings(most=1))
 solve = plan((0, "Solve it.", []))
 
@@ -224,9 +224,7 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(6)]
 
     def sitting(usd: str) -> tuple[list[float | None], str]:
-        answer = plan_answerer(
-            spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log, kept=TOY)
-        )
+        answer = PlanAnswerer(spec, book, PlanSettings(max_usd=Decimal(usd), log_dir=log, kept=TOY))
         reward = Reward(train(Toy()), answer, RewardSettings(most=1, budget_masks=False))
         return [one.value for one in anyio.run(reward.score, items)], answer.stopped
 

@@ -17,7 +17,7 @@ from toy import Toy
 from conductor.plan_format import PlanFormat
 from conductor.policy import conductor_prompted
 from conductor.prompt import default_prompt
-from conductor.reward import PlanSettings, plan_answerer, shown_to_policy
+from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
 from harness.inspect_adapters import as_task
 from harness.pool_config import read_pool
 from harness.prices import read_book
@@ -63,7 +63,7 @@ def test_a_plan_is_worth_in_training_what_an_evaluation_gives_it(tmp_path: Path)
     }
     spec = read_pool("rehearsal")
     items = [RewardItem(suite.name, one.id, chosen(one.text)) for one in texts.values()]
-    outcomes = rewarded(plan_answerer(spec, read_book(spec.prices)), exams, items)
+    outcomes = rewarded(PlanAnswerer(spec, read_book(spec.prices)), exams, items)
     assert {item.question: one.value for item, one in zip(items, outcomes, strict=True)} == graded
     assert {one.status for one in outcomes} == {Status.SCORED, Status.INVALID_ACTION}
     assert {one.value for one in outcomes} == {0.0, 1.0}
@@ -76,8 +76,8 @@ def test_a_workflow_over_http_is_worth_the_same_and_pays_the_same() -> None:
     book = read_book(spec.prices)
     ids = list(exams[suite.name].questions)
     items = [RewardItem(suite.name, one, PLANS[1]) for one in ids]
-    near = rewarded(plan_answerer(spec, book), exams, items)
-    with listening(service_of(exams, answer=plan_answerer(spec, book))) as url:
+    near = rewarded(PlanAnswerer(spec, book), exams, items)
+    with listening(service_of(exams, answer=PlanAnswerer(spec, book))) as url:
         rows = post(f"{url}/score", items_json(items))[1]["outcomes"]
         counts = get(f"{url}/counts")[1]
     assert [(row["value"], row["usd"], row["calls"]) for row in rows] == [
@@ -104,7 +104,7 @@ def test_equal_plans_of_a_group_get_fresh_replies() -> None:
     script("echo", echoing)
     twice = plan((0, "Solve it.", []), (0, "Solve it.", []))
     items = [RewardItem("toy", "train-0", twice, replicate=k) for k in range(3)]
-    rewarded(plan_answerer(spec_of(ada="scripted/echo"), BOOK), train(Noting()), items)
+    rewarded(PlanAnswerer(spec_of(ada="scripted/echo"), BOOK), train(Noting()), items)
     assert sorted(texts) == [f"epoch {k}, time 1" for k in (1, 2, 3)]
 
 
@@ -116,7 +116,7 @@ def test_trainers_that_number_nothing_get_fresh_replies_too() -> None:
         return "42"
 
     script("echo", noting)
-    answer = plan_answerer(spec_of(ada="scripted/echo"), BOOK)
+    answer = PlanAnswerer(spec_of(ada="scripted/echo"), BOOK)
     with listening(service_of(train(Toy()), answer=answer)) as url:
         for _ in range(3):
             assert post(f"{url}/rm", {"response": SOLVE, "label": "toy/train-0"}) == (200, 1.0)
@@ -128,7 +128,7 @@ def test_trainers_that_number_nothing_get_fresh_replies_too() -> None:
 
 def test_an_answerer_pickles_without_its_models() -> None:
     SCRIPTS["echo"] = lambda heard: "42"
-    answer = plan_answerer(
+    answer = PlanAnswerer(
         spec_of(ada="scripted/echo"), BOOK, PlanSettings(form=PlanFormat(max_steps=3))
     )
     assert one_of(answer).value == 1.0

@@ -15,7 +15,7 @@ from planning_help import BOOK, plan, spec_of
 from rewarded import exam_of, loaded
 from scripted import Heard, script
 
-from conductor.reward import plan_answerer
+from conductor.reward import PlanAnswerer
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status
@@ -34,7 +34,7 @@ CHAIN = plan((0, "Solve it.", []), (1, "Do as you are told.", ["all"]))
 def rewarded_with(
     suite: Suite[Any], question: Question, workers: Mapping[str, str], *plans: str
 ) -> list[RewardOutcome]:
-    answer = plan_answerer(spec_of(**workers), BOOK)
+    answer = PlanAnswerer(spec_of(**workers), BOOK)
     exams = {suite.name: exam_of(suite, [question])}
     reward = Reward(exams, answer, RewardSettings(values=PAPER))
     return asyncio.run(reward.score([RewardItem(suite.name, question.id, one) for one in plans]))
@@ -122,7 +122,7 @@ def test_programs_that_cheat_earn_what_a_wrong_program_earns(subprocess_box: Box
     said = list(attacks(question).values())
     spec = spec_of(yes=script("attack", lambda heard: said[heard.epoch - 1]))
     exams = {suite.name: exam_of(suite, [question])}
-    reward = Reward(exams, plan_answerer(spec, BOOK), RewardSettings(values=PAPER), subprocess_box)
+    reward = Reward(exams, PlanAnswerer(spec, BOOK), RewardSettings(values=PAPER), subprocess_box)
     items = [RewardItem(suite.name, question.id, ONE_STEP, replicate=k) for k in range(len(said))]
     assert {one.value for one in asyncio.run(reward.score(items))} == {WRONG}
 

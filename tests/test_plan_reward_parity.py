@@ -23,7 +23,7 @@ from scripted import Heard, script
 from test_reward_parity import HOSTILE, right, wrong
 
 from conductor.policy import conductor_prompted
-from conductor.reward import plan_answerer
+from conductor.reward import PlanAnswerer
 from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from harness.records import PODIUM, Question
 from harness.rewards.outcome import PAPER, RewardItem, Status
@@ -96,7 +96,7 @@ def agree(suite: Suite[Any], questions: Sequence[Question], box: Box | None, log
     """Compare the grades bit by bit, and the values that the paper's reward makes of them."""
     said = evaluated(suite, questions, box, logs)
     items = [RewardItem(suite.name, id, PLANS[epoch - 1], epoch) for id, epoch in said]
-    answer = plan_answerer(spec_of(**workers(suite, questions)), BOOK)
+    answer = PlanAnswerer(spec_of(**workers(suite, questions)), BOOK)
     settings = RewardSettings(values=PAPER)
     reward = Reward({suite.name: exam_of(suite, questions)}, answer, settings, box)
     outcomes = asyncio.run(reward.score(items))

@@ -9,7 +9,7 @@ from planning_help import rewarded
 from serving import train
 from toy import Toy, calls, toy_pool
 
-from conductor.reward import PlanSettings, RewardConfig, plan_answerer
+from conductor.reward import PlanAnswerer, PlanSettings, RewardConfig
 from conductor.training.config import read_config
 from conductor.training.grpo_options import refuse_sharding, sharding, weight_dtype
 from conductor.training.job import JobParts, TrainRequest, find_job, reward_config
@@ -47,7 +47,7 @@ def test_processes_together_spend_no_more_than_the_limit(tmp_path: Path) -> None
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(4)]
     made: list[int] = []
     for rank in range(3):
-        answer = plan_answerer(spec, read_book(spec.prices), replace(settings, rank=rank))
+        answer = PlanAnswerer(spec, read_book(spec.prices), replace(settings, rank=rank))
         outcomes = rewarded(answer, train(Toy()), items)
         made.append([one.status.value for one in outcomes].count("scored"))
         assert answer.usd <= Decimal("0.06")
@@ -58,7 +58,7 @@ def test_processes_together_spend_no_more_than_the_limit(tmp_path: Path) -> None
 def test_what_is_left_is_divided_anew(tmp_path: Path) -> None:
     log = tmp_path / "run"
     spec = read_pool(str(toy_pool(log)))
-    answer = plan_answerer(
+    answer = PlanAnswerer(
         spec, read_book(spec.prices), PlanSettings(max_usd=Decimal("0.04"), processes=2)
     )
     items = [RewardItem("toy", f"train-{n}", SOLVE) for n in range(2)]

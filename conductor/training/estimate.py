@@ -31,7 +31,7 @@ GB = 1e9
 
 # --- memory -------------------------------------------------------------------------------------
 #
-# Bytes per weight that is trained, with Adam: on a CPU 16 (float32 weights, gradients, two moments).
+# Bytes per trained weight, with Adam: on a CPU 16 (float32 weights, gradients, two moments).
 # Whole on a GPU 18, for bf16 computes with copies of float32 weights, and 22 on several, where DDP
 # holds gradients a second time, in its buckets. Divided by DeepSpeed ZeRO-3, 2 + 2 + 12, all over
 # the number of devices (arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer and

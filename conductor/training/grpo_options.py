@@ -17,12 +17,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Protocol, TypeVar
 
-from harness.rewards.trainers import Prompt
-
 from conductor.cached_pool import PoolLimits
 from conductor.training.config import TrainingConfig, unknown_key
 from conductor.training.data import PromptBuilder, TrainingRow
 from harness.errors import PodiumError, UserError
+from harness.rewards.trainers import Prompt
 
 ResultT = TypeVar("ResultT")
 

@@ -189,7 +189,7 @@ def reward_command(args: argparse.Namespace) -> int:
     from dataclasses import replace
     from functools import partial
 
-    from conductor.reward import PlanSettings, plan_answerer, shown_to_policy
+    from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
     from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
     from suites.contamination import strip_instruction
 
@@ -215,7 +215,7 @@ def reward_command(args: argparse.Namespace) -> int:
         raise UserError("Grading replies calls no worker: --log-dir goes with --pool.")
     settings = PlanSettings(log_dir=args.log_dir)
     parts = RewardHooks(
-        answerer=lambda spec, book, usd: plan_answerer(spec, book, replace(settings, max_usd=usd)),
+        answerer=lambda spec, book, usd: PlanAnswerer(spec, book, replace(settings, max_usd=usd)),
         shown=shown_to_policy,
         bare=strip_instruction,
     )
