@@ -1,4 +1,10 @@
-"""A model as conductor: ask it for a plan, run it, ask again; and the prompted systems by name."""
+"""A model as conductor: ask it for a plan, run it, ask again; and the prompted systems by name.
+
+Every attempt is a call of the role `conductor`: billed, and never a step. A plan that stays
+malformed is the model's failure, so it is graded, and wrong. All rounds are one workflow:
+`Answer.plan` has its steps in order, `Answer.noted["rounds"]` how many each round had, so that a
+log alone says who read what, and how deep the work was: the sum over rounds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -100,9 +106,14 @@ async def ask_for_plan(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
             "with --model-role conductor=PROVIDER/MODEL."
         )
-    chat, replies, sampling = list(request), list[Reply](), _sampling(seat, later=number > 1)
+    chat, replies, sampling = list(request), list[Reply](), None
+    if seat.constrained:
+        regex = plan_regex(seat.form, len(seat.workers), later=number > 1)
+        sampling = Sampling(regex=regex)
+    round = f"{PLANNING} again, round {number}" if number > 1 else PLANNING
     while True:
-        reply = await seat.pool.ask(CONDUCTOR, chat, _call_name(number, len(replies)), sampling)
+        called = f"{round}, retry {len(replies)}" if replies else round
+        reply = await seat.pool.ask(CONDUCTOR, chat, called, sampling)
         replies.append(reply)
         found = examine_plan(seat.form, reply.text, seat.workers)
         keeps = number > 1 and plan_or_keep(found.plan) is not found.plan
@@ -111,23 +122,8 @@ async def ask_for_plan(
         chat += retry_prompt(seat.form, reply.text, found.plan)
 
 
-def _sampling(seat: Conductor, *, later: bool) -> Sampling | None:
-    if not seat.constrained:
-        return None
-    return Sampling(regex=plan_regex(seat.form, len(seat.workers), later=later))
-
-
-def _call_name(number: int, retried: int) -> str:
-    """Return what a call is called in logs."""
-    round = f" again, round {number}" if number > 1 else ""
-    return f"{PLANNING}{round}" + (f", retry {retried}" if retried else "")
-
-
 def total_usd(replies: Sequence[Reply]) -> Decimal:
-    """Return what replies cost; WorkerError where one has no price, since a limit could not hold.
-
-    Dollars at the run's price book, as `Reply.usd`.
-    """
+    """Return what replies cost; WorkerError where one has no price: a limit could not hold."""
     total = Decimal(0)
     for reply in replies:
         if reply.usd is None:
@@ -196,10 +192,7 @@ class ConductorRun:
 
 
 async def run_later_rounds(work: ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
-    """Ask the conductor again until it keeps the answer, or its rounds or their limits end.
-
-    `request` is what it was sent for the first round, `said` its text.
-    """
+    """Ask the conductor again until it keeps the answer, or its rounds or their limits end."""
     seat = work.seat
     for number in range(2, work.rounds.further + 2):
         limit = work.limit()
@@ -227,16 +220,16 @@ def conductor_system(
     shown: ShownWorkers = WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
-    """Return the system in which the pool's conductor plans, asked and read as the form says.
-
-    It is shown the workers that `shown` draws for each question, and asked again as `rounds` say.
-    """
+    """Return the system in which the pool's conductor plans, asked and read as the form says."""
     form = form or PlanFormat()
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        _refuse_impossible(form, shown, pool)
+        shown_count(shown, len(pool.workers))
+        if form.worker and form.worker not in pool.workers:
+            known = ", ".join(pool.workers)
+            raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
         asked = first_request(form, shown, question, pool)
         work = ConductorRun(replace(asked.seat, retries=retries), question, rounds)
         planned = await ask_for_plan(work.seat, asked.chat)
@@ -278,19 +271,6 @@ def first_request(
     noted = {"shown": [] if whole else list(workers), "unread": unread, **asked.noted}
     seat = Conductor(form, pool, workers, constrained=reading.constrained)
     return PlanRequest(seat, asked.chat, {name: held for name, held in noted.items() if held})
-
-
-def _refuse_impossible(form: PlanFormat, shown: ShownWorkers, pool: Pool) -> None:
-    """Raise UserError, before the conductor is asked, for workers that the pool lacks."""
-    shown_count(shown, len(pool.workers))
-    if form.worker and form.worker not in pool.workers:
-        known = ", ".join(pool.workers)
-        raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
-
-
-def by_one(plan: Workflow, worker: str) -> Workflow:
-    """Return a plan whose every step one worker does."""
-    return Workflow(tuple(replace(step, worker=worker) for step in plan.steps))
 
 
 ReplyStyle = Literal["lists", "json"]
@@ -436,7 +416,6 @@ def conductor_recursive(
 
 
 def _one_of(name: str, value: Any, choice: Any) -> Any:
-    """Return an argument as it is; UserError where it is none of its choices."""
     allowed = get_args(choice)
     if value not in allowed:
         raise UserError(f"{name} is {' or '.join(allowed)}, not {value!r}.")

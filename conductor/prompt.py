@@ -1,4 +1,10 @@
-"""What a conductor is told: which workers it is shown, and in which words it is asked."""
+"""What a conductor is told: which workers it is shown, and in which words it is asked.
+
+The prompt has the order of arXiv 2512.04388, figure 13, in our words: role, what a step is, how
+steps run, the form of the output, four worked examples, the question, the numbered models. Examples
+are ours and far from any exam here; the paper's default ones are out of distribution, too
+(appendix E). `compact` is the question and the models alone, for small models.
+"""
 
 import json
 import re
@@ -12,53 +18,20 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
 from conductor.plan_format import PlanFormat
 from harness.errors import UserError
-from harness.workflow import MAX_STEPS, Malformed
-
-
-def later_prompt(
-    form: PlanFormat, request: Sequence[ChatMessage], said: str, reply: str
-) -> list[ChatMessage]:
-    """Return what a conductor is sent in a later round: all of its request, in its form's layout.
-
-    `request` is what it was sent before, `said` its whole text then, and `reply` the last reply of
-    what that came to. Words and limits are those of `form`.
-    """
-    if form.layout == "compact":
-        earlier = COMPACT_EARLIER.format(said=said, reply=reply)
-        before = request[-1].text.removesuffix(COMPACT_PLAN)
-        return [ChatMessageUser(content=f"{before}{earlier}\n\n{COMPACT_PLAN}")]
-    access = LATER_ACCESS_OFF if form.access == "off" else LATER_ACCESS
-    text = LATER_ROUND.format(reply=reply, max_steps=form.max_steps, access=access)
-    return [*request, ChatMessageAssistant(content=said), ChatMessageUser(content=text)]
-
-
-COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
-
-
-LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
-
-
-LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
-
-
-LATER_ROUND = """\
-Your plan has been carried out. The reply of its last step, which is the answer so far, was:
-
-{reply}
-
-You may write one more plan, of at most {max_steps} steps and in the same form, to check this
-answer, to improve it or to begin anew. {access}
-The reply of the new plan's last step is then returned to the user. If the answer so far is good,
-leave all three lists empty, and it is returned as it is."""
-
+from harness.workflow import Malformed
 
 LEAST_SHOWN = 2
-"""The fewest workers that a random number of them can be: with one there is nobody to choose."""
+"""The fewest workers that a random number of them can be: with one there is nobody to choose. The
+paper restricts each question of its fine-tuning to a random k-model subset (section 3.2); how k is
+drawn is not published, so ours is uniform."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """What a conductor that was trained on role cards makes of others, and how it is decoded."""
+    """What a conductor that was trained on role cards makes of others, and how it is decoded.
+
+    A small one cannot tell the workers of every pool apart: among those the draw decides.
+    """
 
     openings: frozenset[str] | None = None
     """First words of the cards that it learnt from, which a small one goes by: others say nothing
@@ -145,9 +118,9 @@ def legible_workers(
 ) -> tuple[str, ...]:
     """Return the workers that a conductor can number, in an order that favours none it cannot tell.
 
-    As they are where it can tell them apart. Else their order is drawn for each question, so that
-    whatever it does without knowing falls on each of them as often. Where it has too few numbers,
-    one worker for each word that it knows is shown, and the draw takes the others.
+    As they are where it can tell them apart; else drawn for each question, so that what it does
+    without knowing falls on each of them as often. Where it has too few numbers, one worker for
+    each word that it knows is shown, and the draw takes the others.
     """
     reading = shown.reading or CardReading()
     most = reading.most or len(workers)
@@ -328,6 +301,21 @@ This plan cannot be run: {reason}.
 Write it again: end with one JSON object with the keys model_id, subtasks and access_list: lists
 of equal length and with at most {max_steps} entries each."""
 
+LATER_ROUND = """\
+Your plan has been carried out. The reply of its last step, which is the answer so far, was:
+
+{reply}
+
+You may write one more plan, of at most {max_steps} steps and in the same form, to check this
+answer, to improve it or to begin anew. {access}
+The reply of the new plan's last step is then returned to the user. If the answer so far is good,
+leave all three lists empty, and it is returned as it is."""
+
+LATER_ACCESS = 'In it, "all" includes the last step of the earlier plan, with its reply.'
+LATER_ACCESS_OFF = "Its models read neither the answer so far nor each other."
+
+COMPACT_EARLIER = "Earlier plan:\n{said}\n\nEarlier answer:\n{reply}"
+
 COMPACT_MODELS = "Models:"
 COMPACT_PLAN = "Plan:"
 
@@ -381,8 +369,7 @@ def fit_prompt(
 ) -> FittedPrompt:
     """Return a request that fits: cards are cut to one length first, then the question.
 
-    Without a measure everything fits. Where nothing does, the shortest one: whoever is asked then
-    says so.
+    Where nothing fits, the shortest one: whoever is asked then says so.
     """
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
@@ -403,23 +390,33 @@ def fit_prompt(
     return FittedPrompt(made(0, left), 0, left)
 
 
-def default_prompt(
-    question: str, cards: Sequence[str], max_steps: int = MAX_STEPS
-) -> list[ChatMessage]:
-    """Return what a conductor of the default form is sent."""
-    return plan_prompt(PlanFormat(max_steps=max_steps), question, cards)
-
-
 def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[ChatMessage]:
     """Return the turns that follow a plan that cannot be run: what was said, and what is wrong.
 
-    None in the compact layout, whose models read no instructions: they are asked the same again.
+    None in the compact layout: its models read no instructions and are asked the same again.
     """
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY
     reason = text.format(reason=malformed.reason, max_steps=form.max_steps)
     return [ChatMessageAssistant(content=said), ChatMessageUser(content=reason)]
+
+
+def later_prompt(
+    form: PlanFormat, request: Sequence[ChatMessage], said: str, reply: str
+) -> list[ChatMessage]:
+    """Return what a conductor is sent in a later round, in its form's layout.
+
+    `request` is what it was sent before, `said` its whole text then, and `reply` the last reply of
+    what that came to.
+    """
+    if form.layout == "compact":
+        earlier = COMPACT_EARLIER.format(said=said, reply=reply)
+        before = request[-1].text.removesuffix(COMPACT_PLAN)
+        return [ChatMessageUser(content=f"{before}{earlier}\n\n{COMPACT_PLAN}")]
+    access = LATER_ACCESS_OFF if form.access == "off" else LATER_ACCESS
+    text = LATER_ROUND.format(reply=reply, max_steps=form.max_steps, access=access)
+    return [*request, ChatMessageAssistant(content=said), ChatMessageUser(content=text)]
 
 
 def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
@@ -439,10 +436,7 @@ def instructions(form: PlanFormat) -> str:
 
 
 def examples(form: PlanFormat) -> str:
-    """Return the worked examples that the form allows: as it writes plans, none longer than it.
-
-    Empty where the form shows none.
-    """
+    """Return the worked examples that the form allows, as it writes plans; maybe none."""
     fitting = [one for one in EXAMPLES if len(one.models) <= form.max_steps]
     if not form.examples or not fitting:
         return ""

@@ -16,7 +16,7 @@ from conductor import _registry
 from conductor.parse import parse_lists
 from conductor.plan_format import PlanFormat
 from conductor.policy import conductor_prompted, conductor_system
-from conductor.prompt import default_prompt, examples, instructions
+from conductor.prompt import examples, instructions, plan_prompt
 from harness.errors import UserError
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec
@@ -44,7 +44,7 @@ def test_the_instructions_and_the_question_alone_hold_no_plan() -> None:
 
 
 def test_the_prompt_names_question_models_and_limit() -> None:
-    [turn] = default_prompt("Why?", ["does sums", ""], max_steps=3)
+    [turn] = plan_prompt(PlanFormat(max_steps=3), "Why?", ["does sums", ""])
     assert turn.role == "user"
     assert "at most 3 steps" in turn.text
     _, tail = turn.text.split("USER QUESTION:\n")

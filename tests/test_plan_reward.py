@@ -16,7 +16,7 @@ from toy import Toy
 
 from conductor.plan_format import PlanFormat
 from conductor.policy import conductor_prompted
-from conductor.prompt import default_prompt
+from conductor.prompt import plan_prompt
 from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
 from harness.inspect_adapters import as_task
 from harness.pool_config import read_pool
@@ -141,5 +141,5 @@ def test_a_policy_is_shown_what_a_prompted_conductor_is_shown() -> None:
     spec = read_pool("rehearsal")
     (question,) = train(Toy(), first=1)["toy"].questions.values()
     cards = [spec.worker(name).card for name in spec.names]
-    (turn,) = default_prompt(question.text, cards)
+    (turn,) = plan_prompt(PlanFormat(), question.text, cards)
     assert shown_to_policy(spec)(question) == [{"role": "user", "content": turn.text}]

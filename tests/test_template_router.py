@@ -13,7 +13,7 @@ from baselines.template_router import (
     expected_scores,
     template_system,
 )
-from conductor.policy import by_one
+from conductor.plan_format import PlanFormat, restrict_plan
 from harness.errors import UserError
 from harness.learning.fit import Round, TrainingBudget, TrialResult
 from harness.records import Question
@@ -137,7 +137,7 @@ def test_a_fractional_k_is_met_on_average_and_the_same_each_time() -> None:
 
 def test_a_plan_done_by_one_worker_keeps_its_subtasks_and_what_they_read() -> None:
     plan = Workflow((Step("ada", "look up"), Step("bob", "compute", reads=(0,))))
-    made = by_one(plan, "cyd")
+    made = restrict_plan(PlanFormat(worker="cyd"), plan)
     assert [(step.worker, step.subtask, step.reads) for step in made.steps] == [
         ("cyd", "look up", ()),
         ("cyd", "compute", (0,)),

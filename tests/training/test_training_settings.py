@@ -100,7 +100,7 @@ def test_accelerate_reads_every_launch_file(name: str) -> None:
 
 def test_a_configuration_for_a_gpu_is_refused_where_there_is_none() -> None:
     torch: Any = pytest.importorskip("torch", reason=WHY)
-    from conductor.training.train import refuse_unready_machine
+    from conductor.training.grpo_options import refuse_unready_machine
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
