@@ -17,50 +17,7 @@ from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
 
-class StudyInfo(BaseModel):
-    """The study of a checkpoint, as its `study.json` has it: ids, no text."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: Literal["podium-study-1"] = "podium-study-1"
-    role: Literal["study"] = "study"
-    source: str
-    pinned: str
-    """The source with the digests of its files."""
-    exam: str
-    split: str
-    split_seed: int
-    workers: tuple[str, ...]
-    taught: tuple[str, ...]
-    validated: tuple[str, ...]
-    form: PlanFormat
-    seed: int
-    """Of the training."""
-
-
-def read_study(folder: Path) -> StudyInfo:
-    """Return the study of a checkpoint; UserError when it has none or it is damaged."""
-    path = folder / STUDY
-    try:
-        return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))
-    except FileNotFoundError:
-        raise UserError(
-            f"{folder} has no {STUDY}: it is no conductor trained on recorded verdicts."
-        ) from None
-    except (OSError, ValidationError) as error:
-        raise UserError(f"{path} cannot be read ({type(error).__name__}): train anew.") from None
-
-
-def write_study(about: StudyInfo, folder: Path) -> None:
-    """Write `study.json` into a checkpoint's folder."""
-    path = folder / STUDY
-    path.write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
-
-
-STUDY = "study.json"
-
-
-INFO = "podium.json"
+INFO, STUDY = "podium.json", "study.json"
 MANIFEST = "manifest.json"
 """Of a training: in its folder, and in the log of what is released."""
 RELEASED = Path(__file__).parent / "released"
@@ -254,3 +211,43 @@ def _first_error(error: Exception) -> str:
         first = error.errors()[0]
         return f"field {'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     return str(error)
+
+
+class StudyInfo(BaseModel):
+    """The study of a checkpoint, as its `study.json` has it: ids, no text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal["podium-study-1"] = "podium-study-1"
+    role: Literal["study"] = "study"
+    source: str
+    pinned: str
+    """The source with the digests of its files."""
+    exam: str
+    split: str
+    split_seed: int
+    workers: tuple[str, ...]
+    taught: tuple[str, ...]
+    validated: tuple[str, ...]
+    form: PlanFormat
+    seed: int
+    """Of the training."""
+
+
+def read_study(folder: Path) -> StudyInfo:
+    """Return the study of a checkpoint; UserError when it has none or it is damaged."""
+    path = folder / STUDY
+    try:
+        return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))
+    except FileNotFoundError:
+        raise UserError(
+            f"{folder} has no {STUDY}: it is no conductor trained on recorded verdicts."
+        ) from None
+    except (OSError, ValidationError) as error:
+        raise UserError(f"{path} cannot be read ({type(error).__name__}): train anew.") from None
+
+
+def write_study(about: StudyInfo, folder: Path) -> None:
+    """Write `study.json` into a checkpoint's folder."""
+    path = folder / STUDY
+    path.write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")

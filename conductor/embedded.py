@@ -1,4 +1,10 @@
-"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch."""
+"""Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch.
+
+`embedded/NAME` is a folder of conductor/released/, `embedded/PATH` any with a Qwen2 checkpoint.
+Usage is counted by its tokenizer. Greedy unless a temperature is set; draws depend on seed, request,
+epoch and occurrence alone. A conductor that was trained from nothing knows no turns: the contents
+of all messages stand one behind the other.
+"""
 
 import hashlib
 import json
@@ -39,27 +45,6 @@ from conductor.qwen2 import (
 from harness.errors import TaskRefusal, UserError
 from harness.request import CURRENT, SampleIndex, request_digest
 
-Say = Callable[[Sequence[ChatMessage]], str]
-"""Returns what the conductor says, decoded greedily."""
-
-
-STUDY_PLAN_TOKENS = 256
-"""Of one plan: three lists of one entry each take some 40."""
-
-
-def greedy_speaker(folder: Path) -> Say:
-    """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
-    checkpoint = open_checkpoint(str(folder.resolve()))
-
-    def say(messages: Sequence[ChatMessage]) -> str:
-        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
-        with one_thread():
-            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
-        return checkpoint.words.text(found.tokens)
-
-    return say
-
-
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 """The template of a checkpoint that is embedded: the contents, and nothing between them."""
 
@@ -99,17 +84,13 @@ def read_tokenizer(folder: Path, vocabulary: int) -> CheckpointTokenizer:
         raise UserError(
             f"{path} has {size} tokens and the model knows {vocabulary}: it is another's tokenizer."
         )
-    _refuse_template(folder)
-    return CheckpointTokenizer(tokenizer)
-
-
-def _refuse_template(folder: Path) -> None:
-    said = _template(folder)
-    if said is not None and _normalised(said) != _normalised(CHAT_TEMPLATE):
+    template = _template(folder)
+    if template is not None and _normalised(template) != _normalised(CHAT_TEMPLATE):
         raise UserError(
             f"{folder} has a chat template of its own, and the embedded provider only puts "
             "contents one behind the other: serve it with vLLM or transformers instead."
         )
+    return CheckpointTokenizer(tokenizer)
 
 
 def _template(folder: Path) -> str | None:
@@ -161,6 +142,27 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     words = read_tokenizer(folder, shape.vocabulary)
     guides = Guides(lambda: words.texts(shape.vocabulary), shape.ends)
     return Checkpoint(build_qwen2(weights), words, guides)
+
+
+Say = Callable[[Sequence[ChatMessage]], str]
+"""Returns what the conductor says, decoded greedily."""
+
+
+STUDY_PLAN_TOKENS = 256
+"""Of one plan: three lists of one entry each take some 40."""
+
+
+def greedy_speaker(folder: Path) -> Say:
+    """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
+    checkpoint = open_checkpoint(str(folder.resolve()))
+
+    def say(messages: Sequence[ChatMessage]) -> str:
+        prompt = checkpoint.words.tokens("".join(message.text for message in messages))
+        with one_thread():
+            found = decode(checkpoint.model, prompt, DecodeOptions(max_tokens=STUDY_PLAN_TOKENS))
+        return checkpoint.words.text(found.tokens)
+
+    return say
 
 
 class EmbeddedAPI(ModelAPI):
@@ -258,7 +260,7 @@ def _seed(name: str, arguments: dict[str, Any]) -> int:
 
 
 def _regex_of(config: GenerateConfig) -> str:
-    """Return the regular expression that a reply matches, as vLLM is told it; empty for any."""
+    """Return the regular expression that a reply matches, as vLLM is told; empty for any."""
     asked = (config.extra_body or {}).get("structured_outputs")
     return str(asked["regex"]) if asked else ""
 

@@ -1,4 +1,10 @@
-"""A regular expression as an automaton over characters, and the tokens that each state allows."""
+"""A regular expression as an automaton over characters, and the tokens that each state allows.
+
+As in Willard and Louf, "Efficient Guided Generation for Large Language Models" (arXiv 2307.09702):
+a token may be written where its text keeps the whole inside the language. States are made when they
+are met, and kept. Expressions are matched as a whole and have what every structured-output engine
+reads: characters and escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m}` and `{m,n}`.
+"""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -233,7 +239,7 @@ State = frozenset[int]
 
 
 class Automaton:
-    """The language of an expression, by its states; an empty state is outside of it."""
+    """The language of an expression, by its states."""
 
     def __init__(self, expression: str) -> None:
         """Read an expression; UserError where it has what is not read here."""
@@ -245,7 +251,7 @@ class Automaton:
         self.start = self._reached([first])
 
     def moved(self, state: State, sign: str) -> State:
-        """Return the state after one more character."""
+        """Return the state after one more character; an empty one is outside of the language."""
         key = state, sign
         if key not in self._moved:
             steps = (self._nodes.steps[node] for node in state)

@@ -1,4 +1,10 @@
-"""Qwen2 in NumPy: a checkpoint's weights, the forward pass, and the next token."""
+"""Qwen2 in NumPy float32: a checkpoint's weights, the forward pass, and the next token.
+
+RMSNorm before each part, rotary positions, queries in groups that share keys and values, biases on
+these three, SwiGLU (arXiv 2407.10671). One sequence, no batches; equal to transformers on greedy
+outputs (tests/training/test_embedded_parity.py). What cannot be decoded here is refused in one
+sentence: another architecture, a missing or truncated file, weights of another shape.
+"""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

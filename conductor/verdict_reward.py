@@ -1,4 +1,9 @@
-"""Training on recorded verdicts: the data set, its split, what a one-step plan is worth there."""
+"""Training on recorded verdicts: the data set, its split, what a one-step plan is worth there.
+
+Nothing is carried out: the plan of one step names a worker, and that worker's recorded verdict on
+the question is the grade. The split is declared, what is judged is never handed to a trainer, and a
+checkpoint says so in `study.json`. Rows and rewards carry ids and numbers; texts are looked up.
+"""
 
 import hashlib
 import re
@@ -7,7 +12,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +28,7 @@ from harness.rewards.outcome import RewardCounter, RewardCounts, RewardItem, Rew
 from harness.rewards.reward import PAPER, OutcomeValues
 from harness.rewards.splits import SuiteSplit, question_digest
 from harness.suite import NONE_PUBLISHED, Card, Split
-from harness.workflow import Malformed
+from harness.workflow import Malformed, Workflow
 
 VALIDATES = 0.2
 """Share of what may teach that picks the checkpoint instead: a choice of ours."""
@@ -90,7 +94,7 @@ def split_verdicts(
 
 
 def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return indices of equal questions together: by last date, or shuffled where one has none."""
+    """Return indices of equal questions together, in the order that `split_verdicts` says."""
     groups: dict[str, list[int]] = {}
     for at, one in enumerate(asked):
         groups.setdefault(question_digest(one.text), []).append(at)
@@ -101,22 +105,9 @@ def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
     return found
 
 
-def verdict_rows(suite: str, part: Matrix) -> list[dict[str, Any]]:
-    """Return a data set's rows for a trainer: ids only."""
-    return [
-        {"suite": suite, "question": asked.id, "epoch": 1, "workers": [], "first": ""}
-        for asked in part.questions
-    ]
-
-
 def verdict_questions(part: Matrix) -> Mapping[str, Question]:
     """Return the questions by id, without targets."""
     return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
-
-
-def verdict_cards(form: PlanFormat, workers: Sequence[str]) -> tuple[str, ...]:
-    """Return what is said of each worker: its bare name, or nothing where the form hides it."""
-    return tuple(name if form.cards else "" for name in workers)
 
 
 def study_info(study: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
@@ -151,7 +142,6 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
         )
 
 
-VERDICT_POOL = "verdicts"
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -220,12 +210,11 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
         for name, card in zip(names, matrix.workers, strict=True)
     )
     digest = hashlib.sha256("\n".join(matrix.workers).encode()).hexdigest()
-    said = f"Recorded verdicts: {matrix.name}."
     return PoolSpec(
-        name=VERDICT_POOL,
+        name="verdicts",
         label="recorded",
         prices="none",
-        description=said,
+        description=f"Recorded verdicts: {matrix.name}.",
         workers=workers,
         sha256=digest,
     )
@@ -297,7 +286,6 @@ class VerdictReward:
         return made
 
     def _row(self, item: RewardItem) -> Mapping[str, float | None]:
-        """Return the verdicts on the item's question by worker."""
         known = self.verdicts
         if item.suite != known.suite:
             raise UserError(f"There are verdicts on {known.suite!r}, none on {item.suite!r}.")
@@ -339,10 +327,11 @@ NOBODY = -1
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:
     """Return, per question, the index of the worker that the plan names, `NOBODY` without one."""
-    workers, shown = judged.workers, verdict_cards(about.form, judged.workers)
+    workers = judged.workers
+    shown = [name if about.form.cards else "" for name in workers]
     found: list[int] = []
     for question in verdict_questions(judged).values():
         plan = read_plan(about.form, say(plan_prompt(about.form, question.text, shown)), workers)
-        nobody = isinstance(plan, Malformed)
-        found.append(NOBODY if nobody else workers.index(plan.steps[0].worker))
+        named = isinstance(plan, Workflow)
+        found.append(workers.index(plan.steps[0].worker) if named else NOBODY)
     return np.array(found, dtype=np.intp)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from conductor.checkpoint import read_study, write_study
+from conductor.training.data import TrainingRow
 from conductor.verdict_reward import (
     ONE_STEP,
     StudySource,
@@ -16,7 +17,6 @@ from conductor.verdict_reward import (
     verdict_exams,
     verdict_pool,
     verdict_questions,
-    verdict_rows,
 )
 from harness.errors import UserError
 from harness.learning.matrix import (
@@ -78,9 +78,9 @@ def test_equal_questions_stay_together() -> None:
 
 def test_rows_hold_ids_and_no_text() -> None:
     found = study()
-    said = json.dumps(verdict_rows(DECLARED.suite, found.teaches))
-    assert "tale" not in said
-    assert set(verdict_rows(DECLARED.suite, found.teaches)[0]) == {
+    rows = [TrainingRow(DECLARED.suite, one).as_columns() for one in ids(found.teaches)]
+    assert "tale" not in json.dumps(rows)
+    assert set(rows[0]) == {
         "suite", "question", "epoch", "workers", "first",
     }  # fmt: skip
 
