@@ -16,7 +16,6 @@ from harness.files import DOCUMENT, SETTINGS, read_limited
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
-
 INFO, STUDY = "podium.json", "study.json"
 MANIFEST = "manifest.json"
 """Of a training: in its folder, and in the log of what is released."""
@@ -83,10 +82,7 @@ class CheckpointInfo:
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
-        """Say whether it was trained for a pool of these workers, in this order.
-
-        One that does not say which workers it had is taken at its word.
-        """
+        """Say whether it was trained for a pool of these workers, in this order."""
         if self.is_adaptive or not self.workers:
             return True
         same_cards = not self.cards_sha256 or self.cards_sha256 == cards_digest(cards)
@@ -121,10 +117,7 @@ def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
 
 
 def read_info(folder: Path) -> CheckpointInfo:
-    """Return what a checkpoint says about itself.
-
-    UserError when there is none, when it is damaged, or when the weights beside it are others.
-    """
+    """Return what a checkpoint says about itself."""
     path = folder / INFO
     try:
         about = _INFO_TYPE.validate_json(read_limited(path, SETTINGS))

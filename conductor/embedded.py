@@ -192,10 +192,7 @@ class EmbeddedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Reply to a chat: its contents one behind the other, and what the model writes then.
-
-        A prompt that does not fit is a reply that stops for `model_length`, as with any provider.
-        """
+        """Reply to a chat: its contents one behind the other, and what the model writes then."""
         _refuse_settings(self.model_name, tools, config)
         started = time.monotonic()
         model, words = self.checkpoint.model, self.checkpoint.words

@@ -46,10 +46,7 @@ class _Refused(ValueError):
 def workflow_of(
     values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
 ) -> Workflow | Malformed:
-    """Return the workflow of three lists of plain values, or the first thing wrong with it.
-
-    What every reader ends with, so that a plan means the same however it was spelled.
-    """
+    """Return the workflow of three lists of plain values, or the first thing wrong with it."""
     try:
         steps = _steps(values, workers, max_steps)
     except _Refused as refused:
@@ -433,10 +430,7 @@ _DIGITS = re.compile(r"\d{1,6}", re.ASCII)
 def parse_leniently(
     text: str, workers: Sequence[str], max_steps: int = MAX_STEPS, reply: str = "lists"
 ) -> tuple[Workflow | Malformed, tuple[str, ...]]:
-    """Return the plan in a text and what was forgiven; what is strictly right needs nothing.
-
-    Where nothing helps, the reason is the strict reader's.
-    """
+    """Return the plan in a text and what was forgiven; what is strictly right needs nothing."""
     readers = (parse_lists, parse_json) if reply == "lists" else (parse_json, parse_lists)
     strict = readers[0](text, workers, max_steps)
     if isinstance(strict, Workflow):

@@ -99,10 +99,7 @@ class PlanReading:
 
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> Workflow | Malformed:
-    """Return the workflow that a text asks of these workers, or the first thing wrong with it.
-
-    `workers` are those that the conductor was shown, in the order of their numbers.
-    """
+    """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
     return examine_plan(form, text, workers).plan
 
 
@@ -153,10 +150,7 @@ _SPECIAL = "\\[](){}|*+?.^$"
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return the expression of every plan that so many workers can run, reasoning included.
-
-    A later round may also keep the answer that there is: three empty lists.
-    """
+    """Return the expression of every plan that so many workers can run, reasoning included."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 

@@ -154,10 +154,7 @@ def shown_count(shown: ShownWorkers, workers: int) -> int:
 
 
 def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
-    """Return what solver arguments say: `all`, `random` or a number; UserError for anything else.
-
-    `order` is `pool` or `random`.
-    """
+    """Return what solver arguments say: `all`, `random` or a number; UserError for others."""
     if order not in ("pool", "random"):
         raise UserError(f"order is pool or random, not {order!r}.")
     if shown == "all":
@@ -321,11 +318,7 @@ COMPACT_PLAN = "Plan:"
 
 
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
-    """Return what a conductor is sent for a question: one user turn.
-
-    `cards` has one entry per model, in the order of their numbers; empty ones, and all of them
-    where the form hides cards, are shown as bare ordinals.
-    """
+    """Return what a conductor is sent for a question: one user turn."""
     shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     text = _LAYOUTS[form.layout](form, shown_question(form, question), shown)
     # Half a character (JSON can spell one) is shown as a question mark: it cannot be sent.
@@ -367,10 +360,7 @@ class FittedPrompt:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> FittedPrompt:
-    """Return a request that fits: cards are cut to one length first, then the question.
-
-    Where nothing fits, the shortest one: whoever is asked then says so.
-    """
+    """Return a request that fits: cards are cut to one length first, then the question."""
     whole = plan_prompt(form, question, cards)
     if fits is None or fits(whole[0].text):
         return FittedPrompt(whole)
@@ -391,10 +381,7 @@ def fit_prompt(
 
 
 def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[ChatMessage]:
-    """Return the turns that follow a plan that cannot be run: what was said, and what is wrong.
-
-    None in the compact layout: its models read no instructions and are asked the same again.
-    """
+    """Return the turns that follow a plan that cannot be run: what was said, and what is wrong."""
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY
@@ -405,11 +392,7 @@ def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[Chat
 def later_prompt(
     form: PlanFormat, request: Sequence[ChatMessage], said: str, reply: str
 ) -> list[ChatMessage]:
-    """Return what a conductor is sent in a later round, in its form's layout.
-
-    `request` is what it was sent before, `said` its whole text then, and `reply` the last reply of
-    what that came to.
-    """
+    """Return what a conductor is sent in a later round, in its form's layout."""
     if form.layout == "compact":
         earlier = COMPACT_EARLIER.format(said=said, reply=reply)
         before = request[-1].text.removesuffix(COMPACT_PLAN)

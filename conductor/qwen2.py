@@ -450,10 +450,7 @@ def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Return logits with no chance for tokens that lead out of the language, or leave no room.
-
-    Where even the shortest text is too long, what comes nearest to it: the caller's limit ends it.
-    """
+    """Return logits with no chance for tokens that lead out of the language, or leave no room."""
     least = int(needs.min())
     if least == NEVER:
         raise UserError("This model has no token that its regular expression can go on with.")

@@ -213,10 +213,7 @@ class PlanAnswerer:
         self._spend.limit = self._spend.gone + more
 
     def check(self, item: RewardItem) -> None:
-        """Raise UserError for an item whose workers or first round are not there.
-
-        Also where the replies that were paid for cannot be read.
-        """
+        """Raise UserError for an item whose workers or first round are not there."""
         if self._asking.paid:
             self._asking.paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
@@ -280,10 +277,7 @@ class PlanAnswerer:
         return reader(self._settings.form, item.completion, workers)
 
     async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
-        """Carry a first plan out, for a later round to go on; None for text that is no plan.
-
-        Raises WorkerError or SpendLimit; replies are paid for once, also if the plan is rewarded.
-        """
+        """Carry a first plan out, for a later round to go on; None for text that is no plan."""
         plan = self.read(item)
         if not isinstance(plan, Workflow):
             return None
@@ -402,10 +396,7 @@ def training_reward(
     folder: Path | None = None,
     box: Any = None,
 ) -> TrainingReward:
-    """Return a reward for the exams' questions; UserError for what cannot be valued or paid.
-
-    A journal and paid replies are left in `folder`; programs run in `box`.
-    """
+    """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config)
     _refuse_unpriced(config, conducted)
     spec = conducted.spec

@@ -173,10 +173,7 @@ def trained_system(
 
 
 def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
-    """Return what a checkpoint makes of role cards; None where it learnt from none.
-
-    A compact one goes by the first words of the cards that it learnt from, and has little context.
-    """
+    """Return what a checkpoint makes of role cards; None where it learnt from none."""
     about = _read(checkpoint)
     if not _by_cards(about):
         return None
@@ -245,10 +242,7 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 
 def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
-    """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None.
-
-    Solver arguments (`shown`, `order`) may change that pool.
-    """
+    """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
     return _misplacement(_read(checkpoint), spec)
 
 
@@ -267,10 +261,7 @@ def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
 
 
 def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
-    """Return why a checkpoint may not be asked a suite's questions, given their digests; or None.
-
-    One that has studied a suite is refused there even where no question is the same.
-    """
+    """Return why a checkpoint may not be asked a suite's questions, by their digests; or None."""
     about = _read(checkpoint)
     if about.role == "study" and suite in about.suites:
         return (

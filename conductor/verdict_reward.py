@@ -198,10 +198,7 @@ def verdict_exams(study: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
 
 
 def verdict_pool(matrix: Matrix) -> PoolSpec:
-    """Return a pool of a matrix's workers, in its order; nobody in it can be asked.
-
-    They have names that a pool allows, and their true ones as cards.
-    """
+    """Return a pool of a matrix's workers, in its order; nobody in it can be asked."""
     names = [_OTHERS.sub("-", name).strip("-._") or "worker" for name in matrix.workers]
     if len(set(names)) < len(names):
         names = [f"{at}-{name}" for at, name in enumerate(names)]
@@ -238,10 +235,7 @@ class RecordedVerdicts:
 
 
 def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> RecordedVerdicts:
-    """Return what a reward needs of a matrix; `suite` is what rows call it.
-
-    `names` are what a pool calls the workers, in the matrix's order; by default their own.
-    """
+    """Return what a reward needs of a matrix; `suite` is what rows call it."""
     rows: list[list[float]] = matrix.scores.tolist()
     known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
     ids = (asked.id for asked in matrix.questions)
@@ -252,10 +246,7 @@ def recorded_verdicts(suite: str, matrix: Matrix, names: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class VerdictReward:
-    """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded.
-
-    It pickles, counts begun anew. UserError for a form that allows a second step.
-    """
+    """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded."""
 
     verdicts: RecordedVerdicts
     form: PlanFormat = ONE_STEP

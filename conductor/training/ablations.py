@@ -75,10 +75,7 @@ class Ablations:
 
 
 def read_ablations(path: Path = SHIPPED) -> Ablations:
-    """Return what a file names; UserError for the first mistake in it.
-
-    A pool or a configuration that ends in `.toml` is a file beside it.
-    """
+    """Return what a file names; UserError for the first mistake in it."""
     try:
         found = AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:

@@ -273,10 +273,7 @@ def known_configs() -> list[str]:
 
 
 def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConfig:
-    """Read a configuration by name (conductor/configs) or path, with `section.key=value` on top.
-
-    UserError names the key that is wrong, and the nearest one that there is.
-    """
+    """Read a configuration by name (conductor/configs) or path, with `section.key=value` on top."""
     path = Path(name_or_path)
     if path.suffix != ".toml":
         path = CONFIGS / f"{name_or_path}.toml"

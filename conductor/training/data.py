@@ -450,10 +450,7 @@ def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus
 
 
 def made_up_reply(question: str, rng: Random) -> str:
-    """Return a text in place of a worker's reply: lines of the question's words, then an ending.
-
-    The ending is a number, a letter or a word, whatever the question wants.
-    """
+    """Return a text in place of a worker's reply: lines of the question's words, then an ending."""
     words = question.split() or [""]
     sizes = [rng.randint(1, MOST_WORDS) for _ in range(rng.randint(0, MOST_LINES))]
     lines = [" ".join(rng.choices(words, k=size)) for size in sizes]

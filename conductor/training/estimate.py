@@ -431,10 +431,7 @@ def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
 
 
 def _plan(training: TrainingJob, name: str, asked: int, steps: int, share: float) -> Decimal | None:
-    """Return the dollars of a chain of steps by one worker, each reading all before it.
-
-    A reply is as long as a share of the worker's token limit.
-    """
+    """Return the dollars of a chain of steps by one worker, each reading all before it."""
     limit = training.spec.worker(name).config.max_tokens
     if limit is None:
         return None

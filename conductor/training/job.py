@@ -286,10 +286,7 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
 
 
 def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRow]:
-    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read.
-
-    Of what must not be published it reads the cards alone, of a study other texts that may be.
-    """
+    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
 
     def saying(row: TrainingRow, text: str) -> ShownRow:
         def asked(row: TrainingRow) -> Question:
@@ -354,10 +351,7 @@ class TrainingRewards:
 
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
-    """Return the rewards; every call of a worker is written below `folder`, where there is one.
-
-    UserError for a reward that cannot be valued or paid.
-    """
+    """Return the rewards; every call of a worker is written below `folder`, where there is one."""
     config, again = training.config, training.config.reward.deduplicate
     if training.study:
         taught, validated = _verdict_rewards(training, training.study)

@@ -25,10 +25,7 @@ from harness.workflow import Workflow
 
 
 def load_model(path: str, config: Any) -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
-
-    The name of a released checkpoint stands for its folder.
-    """
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():

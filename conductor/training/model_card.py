@@ -494,10 +494,7 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedR
 
 
 def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
-    """Write weights as float16 where every greedy plan stays as it is, else as they are.
-
-    Returns how many plans are the same, and the kind of number that was written.
-    """
+    """Write weights as float16 where every greedy plan stays as it is, else as they are."""
     tensors = _load_file(source / WEIGHTS)
     half = {name: held.astype(np.float16) for name, held in tensors.items()}
     _save_file(half, part / WEIGHTS, metadata={"format": "pt"})

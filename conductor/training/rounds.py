@@ -82,10 +82,7 @@ def load_rounds(said: str) -> FirstRounds:
 
 
 def read_rounds(folder: Path) -> str | None:
-    """Return a folder's first rounds as JSON, None where none were made yet.
-
-    UserError where steps were made from first rounds that are not there.
-    """
+    """Return a folder's first rounds as JSON, None where none were made yet."""
     if (folder / KEPT).is_file():
         return (folder / KEPT).read_text()
     if newest_checkpoint(folder):

@@ -246,11 +246,7 @@ SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_hea
 
 
 def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
-    """Raise UserError for a checkpoint of another architecture or tokenizer than is trained.
-
-    `shape` is the trained model's config, `tokens` the size of its tokenizer. A checkpoint of
-    adapters has neither file; peft says what does not fit.
-    """
+    """Raise UserError for a checkpoint of another architecture or tokenizer than is trained."""
     path = checkpoint / "config.json"
     if not path.is_file():
         return
