@@ -1,9 +1,9 @@
 """Inspect's provider `embedded/`: a small Qwen2 checkpoint in this process, without torch.
 
 `embedded/NAME` is a folder of conductor/released/, `embedded/PATH` any with a Qwen2 checkpoint.
-Usage is counted by its tokenizer. Greedy unless a temperature is set; draws depend on seed, request,
-epoch and occurrence alone. A conductor that was trained from nothing knows no turns: the contents
-of all messages stand one behind the other.
+Usage is counted by its tokenizer. Greedy unless a temperature is set; draws depend on seed,
+request, epoch and occurrence alone. A conductor that was trained from nothing knows no turns: the
+contents of all messages stand one behind the other.
 """
 
 import hashlib
@@ -264,6 +264,9 @@ def _regex_of(config: GenerateConfig) -> str:
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
     """Raise UserError for settings that would be ignored without a word."""
+    body = config.extra_body or {}
+    held: Any = body.get("structured_outputs")
+    only_regex = len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"]
     asked = {
         "tools": bool(tools),
         "top_p": config.top_p not in (None, 1),
@@ -274,15 +277,10 @@ def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -
         "presence_penalty": bool(config.presence_penalty),
         "logprobs": bool(config.logprobs),
         "response_schema": config.response_schema is not None,
-        "extra_body but structured_outputs.regex": not _only_regex(config.extra_body or {}),
+        "extra_body but structured_outputs.regex": bool(body) and not only_regex,
     }
     for setting, there in asked.items():
         if there:
             raise UserError(
                 f"embedded/{name} knows no {setting}: leave it out, or serve the model."
             )
-
-
-def _only_regex(body: dict[str, Any]) -> bool:
-    held: Any = body.get("structured_outputs")
-    return not body or (len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"])

@@ -519,8 +519,10 @@ def _entries(name: str, window: dict[str, _NamedValue], found: _LooseLists) -> l
     content = one.value.content if one and one.value else None
     if name == "access_list" and content in (None, []):
         steps = len(found.lists[0])
-        found.forgive(*[NO_ACCESS] * (steps == 1))
-        return [[]] * steps if steps < 2 else None
+        if steps > 1:
+            return None
+        found.forgive(*[NO_ACCESS] * steps)
+        return [list[object]() for _ in range(steps)]
     if not isinstance(content, list):
         found.forgive(SCALAR)
         content = [content]

@@ -212,17 +212,14 @@ def _json(path: Path) -> dict[str, Any]:
 def _tensors(path: Path) -> dict[str, Array]:
     """Return all tensors as float32; UserError for a file that is missing or damaged."""
     if not path.is_file():
-        many = "; weights in several files are not embedded" if _sharded(path) else ""
+        sharded = path.with_name(f"{path.name}.index.json").is_file()
+        many = "; weights in several files are not embedded" if sharded else ""
         raise UserError(f"{path.parent} has no {path.name}{many}: {ELSEWHERE}.")
     try:
         found = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is damaged, copy it again: {error}.") from None
     return {name: _array(name, held, path) for name, held in found}
-
-
-def _sharded(path: Path) -> bool:
-    return path.with_name(f"{path.name}.index.json").is_file()
 
 
 def _array(name: str, held: Mapping[str, Any], path: Path) -> Array:

@@ -49,8 +49,6 @@ from harness.rewards.trainers import TrlReward
 from harness.run.preflight import refuse_too_little
 from harness.workflow import Malformed, Workflow
 
-COST_AWARE = "cost-aware (ours)"
-
 CostBy = Literal["usd", "calls"]
 
 DISCOUNT = 0.25
@@ -363,12 +361,6 @@ class RewardConfig:
     """Which process of the training this is."""
     processes: int = 1
     """How many there are: `max_usd` is of all of them, `concurrency` and `rates` of this one."""
-
-    @property
-    def label(self) -> str:
-        """What logs, manifests and model cards call the reward."""
-        named = COST_AWARE if self.name == "cost-aware" else self.name
-        return f"{named}, first rounds x {self.discount:g}" if self.recursive else named
 
 
 @dataclass(frozen=True, slots=True)

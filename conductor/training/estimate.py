@@ -95,9 +95,9 @@ def _shape_from_json(said: dict[str, Any]) -> ModelShape | None:
     names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
     if not all(name in said for name in (*names, "vocab_size")):
         return None
-    sizes = [said[name] for name in names]
-    kv_heads = said.get("num_key_value_heads") or sizes[-1]
-    return ModelShape(*sizes, kv_heads, said["vocab_size"], bool(said.get("tie_word_embeddings")))
+    hidden, inner, layers, heads = (said[name] for name in names)
+    kv_heads, tied = said.get("num_key_value_heads") or heads, said.get("tie_word_embeddings")
+    return ModelShape(hidden, inner, layers, heads, kv_heads, said["vocab_size"], bool(tied))
 
 
 @dataclass(frozen=True, slots=True)

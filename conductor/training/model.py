@@ -46,6 +46,8 @@ def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens
     import torch
 
     was, side = model.training, tokenizer.padding_side
+    # Where FSDP2 divides weights, no process stops before the last; None: as transformers sees fit.
+    divided = any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
     model.eval()
     tokenizer.padding_side = "left"
     batch = tokenizer(list(prompts), return_tensors="pt", padding=True, add_special_tokens=False)
@@ -57,17 +59,12 @@ def greedy_texts(model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens
             max_new_tokens=most_tokens,
             pad_token_id=tokenizer.pad_token_id,
             eos_token_id=tokenizer.eos_token_id,
-            synced_gpus=_is_sharded(model),  # then no process stops before the last one has ended
+            synced_gpus=divided,
         )
     model.train(was)
     tokenizer.padding_side = side
     new = written[:, batch["input_ids"].shape[1] :]
     return list(tokenizer.batch_decode(new, skip_special_tokens=True))
-
-
-def _is_sharded(model: Any) -> bool | None:
-    """Return True for weights that torch's FSDP2 divides; None leaves it to transformers."""
-    return any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
 
 
 # --- attention that begins as a look-up ---------------------------------------------------------
@@ -203,7 +200,6 @@ def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple
 
 
 def _tokenizer_texts(config: TrainingConfig, shown: Sequence[ShownRow]) -> list[str]:
-    """Return prompts and plans, some plans for every prompt."""
     corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
     plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
     later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
@@ -211,14 +207,8 @@ def _tokenizer_texts(config: TrainingConfig, shown: Sequence[ShownRow]) -> list[
 
 
 FRAME = (
-    "\nmodel_id = [",
-    "]\nsubtasks = [",
-    "]\naccess_list = [",
-    '["all"]',
-    "[]",
-    '", "',
-    "\n\nModels:\n",
-    "\n\nPlan:",
+    *("\nmodel_id = [", "]\nsubtasks = [", "]\naccess_list = [", '["all"]', "[]", '", "'),
+    *("\n\nModels:\n", "\n\nPlan:"),
 )
 """What all prompts and plans have in common: a token each."""
 
@@ -276,7 +266,9 @@ def warm_start(
     model.train()
     for step in range(start.steps):
         for group in optimiser.param_groups:
-            group["lr"] = start.learning_rate * _schedule(step, start.steps)
+            # 20 steps up, then half a cosine down
+            share = min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / start.steps))
+            group["lr"] = start.learning_rate * share
         drawn = rng.choices(rows, k=start.batch)
         texts = [corpus.drawn(one, rng) for one in drawn]
         loss = model(**_batch(tokenizer, texts)).loss
@@ -301,11 +293,6 @@ def own_plans(
             if isinstance(read_plan(config.form, text, one.workers), Workflow):
                 found[one.row] = text
     return found
-
-
-def _schedule(step: int, steps: int) -> float:
-    """Return the share of the learning rate: 20 steps up, then half a cosine down."""
-    return min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
 def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:

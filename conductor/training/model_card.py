@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -23,7 +23,7 @@ from conductor.checkpoint import (
     write_study,
 )
 from conductor.embedded import open_checkpoint
-from conductor.plan_format import PlanFormat, read_plan
+from conductor.plan_format import read_plan
 from conductor.prompt import first_word
 from conductor.qwen2 import DecodeOptions, decode
 from conductor.training.data import ENDINGS, PHRASES
@@ -44,7 +44,7 @@ from conductor.training.run_folder import (
     job_manifest,
     read_lines,
 )
-from conductor.verdict_reward import VerdictDataset, study_info
+from conductor.verdict_reward import study_info
 from harness.errors import UserError
 from harness.ledger.answers import workflow_of
 from harness.ledger.questions import entries, verdict
@@ -53,23 +53,6 @@ from harness.records import PODIUM, Question
 from harness.rewards.splits import leaks_answer
 from harness.text import escape_markdown, pluralise
 from harness.workflow import Malformed, Workflow
-
-
-def as_study_info(
-    about: CheckpointInfo, study: VerdictDataset, form: PlanFormat, folder: Path
-) -> CheckpointInfo:
-    """Return what a study's checkpoint says about itself, and write `study.json` beside it."""
-    said = study.declared
-    write_study(study_info(study, form, about.seed), folder)
-    return replace(
-        about,
-        role="study",
-        graders={},  # its verdicts were recorded
-        suites=(said.exam,) if said.exam else about.suites,
-        split=f"{said.split} (seed {said.split_seed}) of {said.source}",
-        taught=(),  # of cut texts, digests would say nothing; study.json has the ids
-    )
-
 
 GRAMMAR = frozenset(
     phrase + ending for phrases in PHRASES.values() for phrase in phrases for ending in ENDINGS
@@ -131,16 +114,12 @@ def wording(said: Sequence[SaidPlan]) -> Wording:
         distinct=len(counts),
         new=len(new),
         share_new=new.total() / total if total else None,
-        foreign=sum(bool({*_words(one)} - VOCABULARY) for one in new),
+        foreign=sum(bool({*_WORD.findall(one.lower())} - VOCABULARY) for one in new),
         commonest=tuple(one for one, _ in new.most_common(3)),
         leaked=fmean(known) if known else None,
         right=_right(said),
         right_unleaked=_right([plan for plan in said if not plan.leaked]),
     )
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
 
 
 def _right(said: Sequence[SaidPlan]) -> float | None:
@@ -162,7 +141,7 @@ def said_in_training(folder: Path) -> list[SaidPlan]:
         shown = tuple(line.get("workers") or workers)
         plan = read_plan(form, line["completion"], shown)
         if not isinstance(plan, Malformed):
-            found.append(_said_plan(plan, line.get("correct"), line.get("leaked")))
+            found.append(_said(plan, line.get("correct"), line.get("leaked")))
     return found
 
 
@@ -172,24 +151,19 @@ def said_in_logs(folder: Path) -> list[SaidPlan]:
 
 
 def said_by(sittings: Iterable[SystemRun]) -> list[SaidPlan]:
-    """Return the plans of some sittings of an evaluation."""
-    return [plan for sitting in sittings for plan in _of_logs(sitting.paths)]
-
-
-def _of_logs(paths: Sequence[Path]) -> Iterator[SaidPlan]:
-    for entry in entries(paths):
-        if not entry.current:
-            continue
-        sample = entry.sample
+    """Return the plans of some systems' runs."""
+    found: list[SaidPlan] = []
+    for entry in (entry for sitting in sittings for entry in entries(sitting.paths)):
+        sample: dict[str, Any] = entry.sample
         metadata: dict[str, Any] = sample.get("metadata") or {}
         shape: dict[str, Any] = metadata.get(PODIUM) or {}
-        plan = workflow_of(shape.get("plan"))
+        plan = workflow_of(shape.get("plan")) if entry.current else None
         if plan is not None:
-            yield _said_plan(plan, verdict(sample), _leaked(sample, metadata, plan))
+            found.append(_said(plan, verdict(sample), _leaked(sample, metadata, plan)))
+    return found
 
 
 def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) -> bool | None:
-    """Say whether a plan holds the target that the log gives."""
     text, target = sample.get("input"), sample.get("target")
     if not isinstance(text, str) or not isinstance(target, str):
         return None
@@ -198,7 +172,7 @@ def _leaked(sample: dict[str, Any], metadata: dict[str, Any], plan: Workflow) ->
     return leaks_answer(question, [step.subtask for step in plan.steps])
 
 
-def _said_plan(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
+def _said(plan: Workflow, right: float | None, leaked: bool | None) -> SaidPlan:
     return SaidPlan(tuple(step.subtask for step in plan.steps if step.subtask), right, leaked)
 
 
@@ -266,9 +240,18 @@ def describe_checkpoint(
     training: TrainingJob, folder: Path, step: int, validation: Mapping[str, Any] | None
 ) -> None:
     """Write podium.json and README.md into a checkpoint's folder."""
-    said = checkpoint_info(training, step)
-    if training.study:
-        said = as_study_info(said, training.study, training.config.form, folder)
+    said, study = checkpoint_info(training, step), training.study
+    if study:
+        declared = study.declared
+        write_study(study_info(study, training.config.form, said.seed), folder)
+        said = replace(
+            said,
+            role="study",
+            graders={},  # its verdicts were recorded
+            suites=(declared.exam,) if declared.exam else said.suites,
+            split=f"{declared.split} (seed {declared.split_seed}) of {declared.source}",
+            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
+        )
     write_info(said, folder)
     (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
 
@@ -327,7 +310,9 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
         data="\n".join(rows),
         left_out=training.left_out,
         validation=_validation(training, validation),
-        said=_wording_text(training),
+        said=said_text(training.request.out)
+        if training.publishable
+        else "Not kept: its questions may not be published.",
         config=json.dumps(said["config"], indent=1, default=str),
         versions=", ".join(f"{name} {version}" for name, version in said["versions"].items()),
     )
@@ -342,12 +327,6 @@ def _validation(training: TrainingJob, found: Mapping[str, Any] | None) -> str:
         f"{grade}, worker calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}."
         f"{OPTIMISTIC}"
     )
-
-
-def _wording_text(training: TrainingJob) -> str:
-    if not training.publishable:
-        return "Not kept: its questions may not be published."
-    return said_text(training.request.out)
 
 
 def said_text(run: Path) -> str:
@@ -445,7 +424,6 @@ def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | 
 
 
 def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
-    """Raise UserError where runs are of several trainings, or of one seed twice."""
     numbers = [one.seed for one in seeds]
     if len(set(numbers)) < len(numbers):
         raise UserError("Two of these runs have the same seed: name each seed once.")
@@ -467,7 +445,6 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
 
 
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
-    """Copy one checkpoint with its log; return a sentence."""
     part = to.with_name(f"{to.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -486,7 +463,12 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedR
     facts: dict[str, Any] = {"seed": seed.seed, "seeds": len(seeds), "values": values}
     with (part / "README.md").open("a") as card:
         card.write(RELEASE_NOTE.format(**facts, kind=kind, equal=equal, asked=len(prompts)))
-    _write_logs(part / "log", seeds)
+    for one in seeds:
+        place = part / "log" / f"seed-{one.seed}"
+        place.mkdir(parents=True)
+        for name in LOGS:
+            if (one.folder / name).is_file():
+                shutil.copyfile(one.folder / name, place / name)
     shutil.rmtree(to, ignore_errors=True)
     part.rename(to)
     size = sum(one.stat().st_size for one in to.rglob("*") if one.is_file()) / 1e6
@@ -514,13 +496,3 @@ def greedy_plans(folder: Path, prompts: Sequence[str], most: int = 128) -> list[
         for prompt in prompts
     )
     return [found.words.text(one.tokens) for one in made]
-
-
-def _write_logs(folder: Path, seeds: Sequence[SeedRun]) -> None:
-    """Copy the log of every seed."""
-    for one in seeds:
-        place = folder / f"seed-{one.seed}"
-        place.mkdir(parents=True)
-        for name in LOGS:
-            if (one.folder / name).is_file():
-                shutil.copyfile(one.folder / name, place / name)

@@ -1,4 +1,11 @@
-"""Later rounds of a recursive training: first plans are made before it begins, and kept."""
+"""Later rounds of a recursive training: first plans are made before it begins, and kept.
+
+A row of a later round shows a first plan and what it came to, and asks again; only the second plan
+is learnt from (arXiv 2512.04388, appendix A.3). First plans are greedy and made by the first
+process alone: a live worker would tell each something else. They stay in the folder, with the rows
+that have none and why, so that a resumed training goes on from the same, also when a worker is
+back. Texts of suites that must not be published are in no file.
+"""
 
 import asyncio
 import json
@@ -63,7 +70,10 @@ _ROUNDS = TypeAdapter(FirstRounds)
 
 def dump_rounds(found: FirstRounds, folder: Path | None) -> str:
     """Return first rounds as JSON, written to a training's folder where there is one."""
-    plain = {id: _plain(kept) for id, kept in found.kept.items()}
+    plain: dict[str, KeptRound] = {}
+    for id, kept in found.kept.items():  # facts as plain JSON values
+        answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
+        plain[id] = KeptRound(kept.said, FirstRound(kept.first.workflow, answer))
     said = _ROUNDS.dump_python(replace(found, kept=plain), mode="json")
     if folder is not None:
         write_json(folder / KEPT, said)
@@ -93,12 +103,6 @@ def read_rounds(folder: Path) -> str | None:
     return None
 
 
-def _plain(kept: KeptRound) -> KeptRound:
-    """Return a round whose facts are plain JSON values."""
-    answer = replace(kept.first.answer, noted=dict(kept.first.answer.noted))
-    return KeptRound(kept.said, FirstRound(kept.first.workflow, answer))
-
-
 Write = Callable[[Sequence[TrainingRow]], Sequence[str]]
 """Rows -> the model's greedy completions."""
 
@@ -119,9 +123,8 @@ def with_later_rounds(
     """Return train and validation rows, some of them later rounds; all processes call it together.
 
     Of the train rows a share becomes later rounds; the validation rows stay, and the later round of
-    each stands behind them. A row whose first plan cannot be read or carried out stays as it is,
-    also when the training is resumed. TooManyMasked where workers failed more of them than
-    [reward] max_masked allows.
+    each stands behind them. A row whose first plan cannot be read or carried out stays as it is.
+    TooManyMasked where workers failed more of them than [reward] max_masked allows.
     """
     teach, held_out = rows
     training, answerer = asked.training, asked.answerer
@@ -159,7 +162,6 @@ def _later(row: TrainingRow, found: FirstRounds) -> TrainingRow:
 
 
 def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
-    """Return first rounds as text, from the run's folder where they were made before."""
     training = asked.training
     known = read_rounds(training.request.out)
     if known is not None:
@@ -167,18 +169,14 @@ def _kept_or_made(asked: FirstPlanMaker, wanted: list[TrainingRow]) -> str:
     assert asked.answerer is not None, "with_later_rounds has looked"
     texts = dict(zip(wanted, asked.write(wanted), strict=True))
     found = run_in_loop(_carried_out(asked.answerer, training, texts))
-    _refuse_outage(found, training.config.reward.max_masked)
-    return dump_rounds(found, training.request.out if training.publishable else None)
-
-
-def _refuse_outage(found: FirstRounds, most: float) -> None:
-    """Raise TooManyMasked where workers failed too many; nothing was kept, so all may be asked."""
-    if len(found.failed) > most * found.asked:
+    most = training.config.reward.max_masked
+    if len(found.failed) > most * found.asked:  # nothing was kept, so all may be asked again
         raise TooManyMasked(
             f"Of {found.asked} first plans {len(found.failed)} met a worker's failure, more than "
             f"[reward] max_masked={most:g} allows ({found.why}). Nothing is trained yet: --resume "
             "asks those that failed again, and pays no reply twice."
         )
+    return dump_rounds(found, training.request.out if training.publishable else None)
 
 
 async def _carried_out(

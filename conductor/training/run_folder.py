@@ -1,4 +1,15 @@
-"""A training's folder: its manifest, a line per step, and what a resumed run must find again."""
+"""A training's folder: its manifest, a line per step, and what a resumed run must find again.
+
+manifest.json     configuration, pins, pool, prices, data digests, seed, code revision
+metrics.jsonl     one JSON object per step; with `validation` where one was made
+cpu.jsonl         processor seconds of all processes and sittings, written as they pass
+plans.jsonl       what was planned; texts only where every suite's may be published
+first_rounds.json where a recursive training goes on from (rounds.py)
+start/            the model and tokenizer before the first reward
+checkpoints/      TRL's, with optimiser, scheduler and random states
+best/  last/      the best by validation, and the newest
+ledger/           every worker call
+"""
 
 import hashlib
 import json
@@ -23,23 +34,15 @@ WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
 
 PINNED = (
-    "podium",
-    "torch",
-    "transformers",
-    "trl",
-    "accelerate",
-    "peft",
-    "vllm",
-    "datasets",
-    "tokenizers",
-    "inspect-ai",
-    "numpy",
+    *("podium", "torch", "transformers", "trl", "accelerate", "peft", "vllm", "datasets"),
+    *("tokenizers", "inspect-ai", "numpy"),
 )
 
-FREE = ("run.save_every", "run.keep", "run.tensorboard", "run.threads", "reward.max_usd")
-"""What may differ when a run is resumed: it changes no step."""
-
-FREE_SECTIONS = ("reward.concurrency", "reward.rpm", "title")
+FREE = (
+    *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
+    *("reward.max_usd", "reward.concurrency", "reward.rpm"),
+)
+"""What may differ of a configuration when a run is resumed: it changes no step."""
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
@@ -166,7 +169,7 @@ def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         old, new = flatten(before.get(key), key), flatten(now.get(key), key)
         for name in sorted({*old, *new}):
             plain = name.removeprefix("config.")
-            if plain in (*FREE, *FREE_SECTIONS, "name") and key == "config":
+            if plain in FREE and key == "config":
                 continue
             if old.get(name) != new.get(name):
                 said = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}: resume it as it began"
@@ -201,8 +204,12 @@ def flatten(value: Any, prefix: str) -> dict[str, Any]:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader finds the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
     part = path.with_suffix(".part")
-    part.write_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    part.write_text(text)
     part.replace(path)
 
 
@@ -229,9 +236,7 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
     """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
     kept = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
-        part = path.with_suffix(".part")
-        part.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
-        part.replace(path)
+        _replace(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
     return kept
 
 
@@ -276,7 +281,10 @@ CPU = "cpu.jsonl"
 
 
 class CpuClock:
-    """Counts from when it is made; writes as soon as it is told where."""
+    """Counts processor seconds from when it is made; writes as soon as it is told where.
+
+    Of this process and the children that it waited for; a line for what was used since the last.
+    """
 
     def __init__(self) -> None:
         """Begin to count."""
