@@ -1,4 +1,7 @@
-"""What a training is told: a TOML file, its sections as records, every mistake in one sentence."""
+"""What a training is told: a TOML file, its sections as records, every mistake in one sentence.
+
+`[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is ours.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -61,9 +64,7 @@ def _overlay(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in above.items():
         held = found.get(key)
         both = isinstance(held, dict) and isinstance(value, dict)
-        found[key] = (
-            _overlay(cast("dict[str, Any]", held), cast("dict[str, Any]", value)) if both else value
-        )
+        found[key] = _overlay(cast(Any, held), cast(Any, value)) if both else value
     return found
 
 

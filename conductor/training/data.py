@@ -1,4 +1,13 @@
-"""What a policy is asked and begins with: rows by id, and random valid plans for a warm start."""
+"""What a policy is asked and begins with: rows by id, and random valid plans for a warm start.
+
+A row names a suite, a question, an epoch and the workers that are shown; its text is made when it
+is asked for. So no text stands in the data set, and a resumed run meets the same rows.
+
+A warm start that names workers at random teaches a model to ignore the question, and GRPO does not
+recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
+question's kind and the subtask share with each worker's card. No target, no topic, no verdict is
+known (a test takes them away), and an earlier answer that a later round shows is made up, too.
+"""
 
 import re
 from collections import Counter
@@ -6,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from random import Random
 from string import ascii_uppercase
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +52,8 @@ class TrainingRow:
 
     def as_columns(self) -> dict[str, Any]:
         """Return the row as TRL's data set has it."""
-        return {
-            "suite": self.suite,
-            "question": self.question,
-            "epoch": self.epoch,
-            "workers": list(self.workers),
-            "first": self.first,
-        }
+        plain: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        return {**plain, "workers": list(self.workers)}
 
 
 COLUMNS = ("suite", "question", "epoch", "workers", "first")
@@ -70,15 +74,6 @@ class ShownRow:
     """Names in the order of their numbers; the policy never sees them."""
     prompt: str
     """The whole request, turns joined."""
-
-
-class Asks(Protocol):
-    """An exam as rows need it."""
-
-    @property
-    def questions(self) -> Mapping[str, Question]:
-        """Questions by id."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +98,14 @@ def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
     ids = {name: _shuffled(draw.exams[name], Random(rng.random())) for name in names}
     which = rng.choices(names, weights, k=count)
     rows = (TrainingRow(name, next(ids[name])) for name in which)
-    return [replace(row, workers=_workers_shown(draw, row, at)) for at, row in enumerate(rows)]
-
-
-def _workers_shown(draw: RowDraw, row: TrainingRow, at: int) -> tuple[str, ...]:
-    """Return the workers that a row shows, empty for the pool as it is."""
     if draw.shown.whole:
-        return ()
-    drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
-    return shown_workers(draw.workers, row.question, drawn)
+        return list(rows)
+    found: list[TrainingRow] = []
+    for at, row in enumerate(rows):
+        drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
+        workers = shown_workers(draw.workers, row.question, drawn)
+        found.append(replace(row, workers=workers))
+    return found
 
 
 SEEDS = 1 << 24
@@ -252,7 +246,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
-    """Return (stems,) of length 1: sublinear counts times weights; zeros where no stem is known."""
+    """Return (stems,) of length 1: sublinear counts times weights; zeros where none is known."""
     vector = np.zeros(len(index))
     for stem in _stems(text):
         if stem in index:
@@ -397,7 +391,6 @@ class PlanCorpus:
         return self._written(shown, numbers, subtasks, access)
 
     def _workers(self, shown: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
-        """Return the numbers of the workers, each at most once where there are enough."""
         numbers: list[int] = []
         for subtask in shape:
             weights = self._weights(shown, kind, subtask.lstrip("|"))
@@ -407,7 +400,6 @@ class PlanCorpus:
         return numbers
 
     def _weights(self, shown: ShownRow, kind: int, subtask: str) -> list[float]:
-        """Return one weight per worker shown: by the question's kind, and by what is to be done."""
         if self._prior == "kinds":
             wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
             return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
