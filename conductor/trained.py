@@ -47,8 +47,7 @@ from harness.text import pluralise
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"
 """Key in a price book for whatever runs in this process; a book without it has no price for it."""
-MOST_TOKENS = 1024
-"""Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+MOST_TOKENS = 1024  # of a plan, as published (arXiv 2512.04388, section 4.1)
 
 PLAN_TOKENS = 256
 """Of a small model's context that are kept for its plan; the longest one met has 130."""
@@ -188,7 +187,6 @@ def _by_cards(about: CheckpointInfo) -> bool:
 
 
 def _openings(about: CheckpointInfo) -> frozenset[str] | None:
-    """Return the first words that a checkpoint knows; None where its cards are not at hand."""
     if about.openings:
         return frozenset(about.openings)
     try:
@@ -200,7 +198,6 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
-    """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
     # Inspect imports this file in every process; few need a tokenizer.
     from conductor.embedded import read_tokenizer
     from conductor.qwen2 import read_shape
@@ -341,7 +338,6 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
 
 
 def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
-    """Return the most worker calls of a question, by the checkpoint that the arguments name."""
     about = _released(str(args.get("checkpoint") or checkpoint))
     form, rounds = (about.form, about.rounds) if about else (PlanFormat(), 0)
     said = args.get("rounds")

@@ -64,24 +64,19 @@ class ShownRow:
     """A row with its texts: what a warm start and a tokenizer learn from. Never written down."""
 
     row: TrainingRow
-    question: str
-    """The question's text, as a worker is asked."""
-    cards: tuple[str, ...]
-    """One per worker shown, empty where cards are hidden."""
+    question: str  # the question's text, as a worker is asked
+    cards: tuple[str, ...]  # one per worker shown, empty where cards are hidden
     known: tuple[str, ...]
     """The same cards, whether or not the form hides them: a warm start may know them."""
-    workers: tuple[str, ...]
-    """Names in the order of their numbers; the policy never sees them."""
-    prompt: str
-    """The whole request, turns joined."""
+    workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
+    prompt: str  # the whole request, turns joined
 
 
 @dataclass(frozen=True, slots=True)
 class RowDraw:
     """How rows are drawn: exams, their weights, and which workers a row shows."""
 
-    exams: Mapping[str, Sequence[str]]
-    """Suite -> ids of its questions."""
+    exams: Mapping[str, Sequence[str]]  # suite -> ids of its questions
     weights: Mapping[str, float]
     """Suite -> its share of the draws; a suite that is absent weighs what it has questions."""
     workers: tuple[str, ...]
@@ -108,8 +103,7 @@ def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
     return found
 
 
-SEEDS = 1 << 24
-"""Rows of one seed before another's subsets come again."""
+SEEDS = 1 << 24  # rows of one seed before another's subsets come again
 
 
 def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
@@ -123,10 +117,8 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
 class EarlierRound:
     """What a later round shows of the first one. Never written down."""
 
-    said: str
-    """The policy's whole text."""
-    reply: str
-    """The last reply of what that came to."""
+    said: str  # the policy's whole text
+    reply: str  # the last reply of what that came to
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +170,7 @@ class PromptBuilder:
 
 Floats = NDArray[np.float64]
 
-STEM = 6
-"""Letters of a word that count: so `divisors` and `divisor` are one, without a stemmer."""
+STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
 MOST_COMMON = 0.3
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
 
@@ -196,10 +187,8 @@ class QuestionKinds:
     """How questions are told apart."""
 
     stems: dict[str, int]
-    weights: Floats
-    """(stems,): inverse document frequencies."""
-    centres: Floats
-    """(kinds, stems)."""
+    weights: Floats  # (stems,): inverse document frequencies
+    centres: Floats  # (kinds, stems)
 
     def of(self, text: str) -> int:
         """Return the kind of a question: the nearest centre."""
@@ -311,8 +300,7 @@ class PlanRecipe:
     """How plans are drawn: `[warm_start.options]` of a configuration."""
 
     prior: Prior = "cards"
-    kinds: int = 12
-    """Kinds of question that are told apart."""
+    kinds: int = 12  # kinds of question that are told apart
     trust: float = 0.6
     """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
     names: bool = False
@@ -321,8 +309,7 @@ class PlanRecipe:
     one word are not told apart."""
     later: float = 0.5
     """Chance that a later round is drawn; none is where the training has no [recursion]."""
-    keep: float = 0.5
-    """Chance that a later round keeps the answer that there is."""
+    keep: float = 0.5  # chance that a later round keeps the answer that there is
 
     def __post_init__(self) -> None:
         if self.prior not in get_args(Prior):
@@ -377,7 +364,6 @@ class PlanCorpus:
         return "".join(turn.text for turn in turns), said
 
     def _either(self, shown: ShownRow, rng: Random) -> str:
-        """Return a random plan, or the model's own where it has one."""
         own = self.own.get(shown.row)
         return own if own and rng.random() < 0.5 else self.plan(shown, rng)
 
@@ -451,6 +437,5 @@ def made_up_reply(question: str, rng: Random) -> str:
 
 
 def _shares(weights: Floats) -> Floats:
-    """Return weights that sum to 1, nearly even where all are 0."""
     held = weights + FLOOR
     return held / held.sum()

@@ -41,8 +41,7 @@ NUMBERS = (
 )  # fmt: skip
 """Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
 
-CHECKPOINTS = "checkpoints"
-"""TRL's folder in a training's own."""
+CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
 
 WAITING_S = 7200
 """How long processes wait for the first one, which alone has validations and first plans carried
@@ -173,7 +172,6 @@ def _on(name: str) -> bool:
 
 
 def _stage(said: Any) -> str:
-    """Return the stage that a DeepSpeed configuration names, empty where it names none."""
     try:
         found = said if isinstance(said, dict) else json.loads(Path(str(said)).read_text())
     except (OSError, ValueError):
@@ -393,11 +391,9 @@ class Resampling:
     rows: Sequence[TrainingRow]
     """All that may stand in, in order: `rounds` times a batch for every generation."""
     asking: PromptBuilder
-    sizes: Mapping[str, int]
-    """As `settings.batches` returns them."""
+    sizes: Mapping[str, int]  # as `settings.batches` returns them
     rounds: int
-    pad: int
-    """The token that fills up prompts and completions."""
+    pad: int  # the token that fills up prompts and completions
     said: dict[str, float] = field(default_factory=dict[str, float])
     _step: int = -1
     _nth: int = 0

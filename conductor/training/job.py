@@ -80,8 +80,7 @@ class TrainRequest:
     out: Path
     resume: bool = False
     max_usd: Decimal | None = None
-    dry: bool = False
-    """Only an estimate is wanted: no worker will be asked, so none needs a key."""
+    dry: bool = False  # only an estimate is wanted: no worker will be asked, so none needs a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,7 @@ class JobParts:
 
     catalogue: Catalogue
     bare: BareText
-    study: Callable[[VerdictsPart], VerdictDataset] | None = None
-    """How recorded verdicts are read."""
+    study: Callable[[VerdictsPart], VerdictDataset] | None = None  # how recorded verdicts are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +101,11 @@ class TrainingJob:
     parts: JobParts
     spec: PoolSpec
     book: Book
-    exams: Mapping[str, SuiteSplit]
-    """What teaches, by suite."""
+    exams: Mapping[str, SuiteSplit]  # what teaches, by suite
     held_out: Mapping[str, SuiteSplit]
     """What says which checkpoint is best: validation splits, or the last train questions."""
-    left_out: int
-    """Questions that would teach and are asked in an exam, too."""
-    study: VerdictDataset | None = None
-    """Where recorded verdicts stand in for workers."""
+    left_out: int  # questions that would teach and are asked in an exam, too
+    study: VerdictDataset | None = None  # where recorded verdicts stand in for workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """What later rounds go on from (rounds.py)."""
 
@@ -216,7 +211,6 @@ def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
 
 
 def _exam(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
-    """Return what may teach of a suite; UserError where it is an exam only."""
     suites = parts.catalogue.suites
     if name not in suites:
         raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(suites))}.")
@@ -241,7 +235,6 @@ def _apart(
 
 
 def _held_out(exam: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
-    """Return a suite's held-out questions: its validation split, else its last train questions."""
     most = config.validation.questions
     if "validation" in exam.suite.splits:
         return load_split(exam.suite, "validation", most)
@@ -346,8 +339,7 @@ class TrainingRewards:
     spent: Callable[[], Decimal] = Decimal
     """Dollars that are gone in all processes, earlier sittings included. All processes call it
     together; it divides what is left of the limit among them anew."""
-    answerer: PlanAnswerer | None = None
-    """Who carries plans out; None for a study."""
+    answerer: PlanAnswerer | None = None  # who carries plans out; None for a study
 
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:

@@ -83,8 +83,7 @@ LISTS = (2, 3)
 which is where the next number stands."""
 THETA = 1e6
 """Base of the rotary angles: fast pairs of dimensions tell places, slow ones compare words."""
-FAST = 6
-"""Pairs of dimensions that tell places."""
+FAST = 6  # pairs of dimensions that tell places
 SHARP, COPIED = 8.0, 0.2
 """How strictly a head keeps to its place; how large a copy is beside the word it lies next to."""
 ALIKE = {"word": 4.5, "copy": 1.8}
