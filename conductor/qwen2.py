@@ -100,9 +100,8 @@ class Qwen2Weights:
     @property
     def parameters(self) -> int:
         """How many numbers were trained."""
-        each = sum(
-            getattr(layer, name).size for layer in self.layers for name in LayerWeights.__slots__
-        )
+        names = LayerWeights.__slots__
+        each = sum(getattr(layer, name).size for layer in self.layers for name in names)
         head = 0 if self.shape.tied else self.head.size
         return each + self.embedding.size + self.after.size + head
 
@@ -111,14 +110,11 @@ def read_weights(folder: Path) -> Qwen2Weights:
     """Return the model of a folder; UserError names what this decoder cannot use."""
     shape = read_shape(folder)
     tensors = _tensors(folder / WEIGHTS)
-    embedding = _tensor(tensors, "model.embed_tokens.weight", (shape.vocabulary, shape.hidden))
+    wide = (shape.vocabulary, shape.hidden)
+    embedding = _tensor(tensors, "model.embed_tokens.weight", wide)
     layers = tuple(_layer(tensors, shape, number) for number in range(shape.layers))
     after = _tensor(tensors, "model.norm.weight", (shape.hidden,))
-    head = (
-        embedding
-        if shape.tied
-        else _tensor(tensors, "lm_head.weight", (shape.vocabulary, shape.hidden))
-    )
+    head = embedding if shape.tied else _tensor(tensors, "lm_head.weight", wide)
     return Qwen2Weights(shape, embedding, layers, after, np.ascontiguousarray(head.T))
 
 
@@ -141,7 +137,8 @@ def read_shape(folder: Path) -> Qwen2Shape:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{folder / CONFIG}, field {where}: {first['msg']}.") from None
-    _refuse_variants(config, folder)
+    kv_heads = config.num_key_value_heads or config.num_attention_heads
+    _refuse_variants(config, kv_heads, folder)
     rope = config.rope_parameters or {}
     return Qwen2Shape(
         vocabulary=config.vocab_size,
@@ -149,7 +146,7 @@ def read_shape(folder: Path) -> Qwen2Shape:
         inner=config.intermediate_size,
         layers=config.num_hidden_layers,
         heads=config.num_attention_heads,
-        kv_heads=config.num_key_value_heads or config.num_attention_heads,
+        kv_heads=kv_heads,
         head=config.head_dim or config.hidden_size // config.num_attention_heads,
         context=config.max_position_embeddings,
         eps=config.rms_norm_eps,
@@ -159,16 +156,14 @@ def read_shape(folder: Path) -> Qwen2Shape:
     )
 
 
-def _refuse_variants(config: _Config, folder: Path) -> None:
+def _refuse_variants(config: _Config, kv_heads: int, folder: Path) -> None:
     scaling = {**(config.rope_scaling or {}), **(config.rope_parameters or {})}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
         "a sliding window": config.use_sliding_window,
         f"activation {config.hidden_act}": config.hidden_act != "silu",
         f"rotary embeddings of type {kind}": kind != "default",
-        "heads that do not share keys evenly": config.num_attention_heads
-        % (config.num_key_value_heads or config.num_attention_heads)
-        != 0,
+        "heads that do not share keys evenly": config.num_attention_heads % kv_heads != 0,
     }
     for what, there in unknown.items():
         if there:

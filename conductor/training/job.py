@@ -1,6 +1,6 @@
 """A training with everything that its configuration names, found and checked: no torch here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -164,16 +164,25 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
     book = read_book(spec.prices)
     if not request.dry:
         refuse_unready(spec, book, ())
-    _refuse_pool(config, spec)
+    if spec.replayed and not prompts_recorded(spec):
+        raise UserError(
+            f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
+            "the canonical single-worker request only."
+        )
+    shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
     refuse_unknown(parts.catalogue.boxes, config.suites.box)
-    named = {name: _exam(name, config, parts) for name in dict.fromkeys(config.suites.names)}
+    bare, names = parts.bare, dict.fromkeys(config.suites.names)
+    named = {name: _exam(name, config, parts) for name in names}
     examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
-    exams = _apart(named, examined, parts.bare)
-    held_out = {
-        name: without_overlap(_held_out(exam, config), examined, parts.bare)
-        for name, exam in exams.items()
-    }
-    exams = {name: _without(exam, held_out[name], parts.bare) for name, exam in exams.items()}
+    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
+    if not all(exam.questions for exam in exams.values()):  # these suites' exams ask all of it
+        refuse_overlap(named.values(), examined, bare)
+    held_out: dict[str, SuiteSplit] = {}
+    for name, exam in exams.items():
+        held_out[name] = without_overlap(_held_out(exam, config), examined, bare)
+        shared = {one.question for one in overlaps([exam], [held_out[name]], bare)}
+        taught = {id: q for id, q in exam.questions.items() if id not in shared}
+        exams[name] = SuiteSplit(exam.suite, taught)
     left = sum(len(named[n].questions) - len(exam.questions) for n, exam in exams.items())
     return _unlogged(TrainingJob(config, request, parts, spec, book, exams, held_out, left))
 
@@ -201,15 +210,6 @@ def _unlogged(training: TrainingJob) -> TrainingJob:
     return training
 
 
-def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
-    if spec.replayed and not prompts_recorded(spec):
-        raise UserError(
-            f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
-            "the canonical single-worker request only."
-        )
-    shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
-
-
 def _exam(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
     suites = parts.catalogue.suites
     if name not in suites:
@@ -224,16 +224,6 @@ def _exam(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
     return exam
 
 
-def _apart(
-    named: Mapping[str, SuiteSplit], examined: Sequence[SuiteSplit], bare: BareText
-) -> dict[str, SuiteSplit]:
-    """Return what teaches without what these suites' own exams ask; UserError if that is all."""
-    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
-    if not all(exam.questions for exam in exams.values()):
-        refuse_overlap(named.values(), examined, bare)
-    return exams
-
-
 def _held_out(exam: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
     most = config.validation.questions
     if "validation" in exam.suite.splits:
@@ -241,11 +231,6 @@ def _held_out(exam: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
     ids = list(exam.questions)
     kept = ids[-min(most, len(ids) // 2) :] if len(ids) > 1 else []
     return SuiteSplit(exam.suite, {id: exam.questions[id] for id in kept})
-
-
-def _without(exam: SuiteSplit, held_out: SuiteSplit, bare: BareText) -> SuiteSplit:
-    shared = {one.question for one in overlaps([exam], [held_out], bare)}
-    return SuiteSplit(exam.suite, {id: q for id, q in exam.questions.items() if id not in shared})
 
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
