@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -326,35 +326,22 @@ def shown_to_policy(
 
 @dataclass(frozen=True, slots=True)
 class RewardConfig:
-    """What a plan is worth, and how fast and for how much workers are asked for it."""
+    """What a plan is worth, and how workers are asked for it."""
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = 0.0  # `cost-aware` only, as are the next two; see cost_term.py
+    cost_weight: float = 0.0  # `cost-aware` only, as are the next two; see `CostAware`
     cost_scale: float = 0.0
     cost_by: CostBy = "usd"
-    recursive: bool = False  # whether the run has later rounds: then first rounds are discounted
+    recursive: bool = False
+    """Whether the run has later rounds: then first rounds are discounted."""
     discount: float = DISCOUNT
-    concurrency: int = 64  # plans that are carried out at once
-    rates: PoolLimits = field(default_factory=PoolLimits)
-    timeout_s: float = 120.0  # seconds for one plan, on top of what the rates may make it wait
+    concurrency: int = 64  # plans that this process carries out at once
+    timeout_s: float = 120.0
+    """Seconds for one plan, on top of what the rates may make it wait."""
     max_masked: float = 0.3
-    max_usd: Decimal | None = None  # of the whole training, earlier sittings included
     deduplicate: bool = False
     """Carry out equal completions of one step once; they share what it came to."""
-    seed: int = 0
-    budget: Budget = field(default_factory=Budget)  # of one plan
-    rank: int = 0  # which process of the training this is
-    processes: int = 1
-    """How many there are: `max_usd` is of all of them, `concurrency` and `rates` of this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConductedPool:
-    """Who is conducted, at which prices, and how a conductor is asked and read."""
-
-    spec: PoolSpec
-    book: Book
-    form: PlanFormat
+    plans: PlanSettings = field(default_factory=PlanSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,28 +355,26 @@ class TrainingReward:
 
 def training_reward(
     config: RewardConfig,
-    conducted: ConductedPool,
+    spec: PoolSpec,
+    book: Book,
     exams: Mapping[str, AskedSplit],
-    folder: Path | None = None,
     box: Any = None,
 ) -> TrainingReward:
     """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config)
-    _refuse_unpriced(config, conducted)
-    spec = conducted.spec
-    how = PlanSettings(
-        budget=config.budget,
-        form=conducted.form,
-        max_usd=config.max_usd,
-        seed=config.seed,
-        log_dir=folder,
-        rates=config.rates,
-        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
-        rank=config.rank,
-        processes=config.processes,
-    )
-    answerer = PlanAnswerer(spec, conducted.book, how)
-    waits = config.rates.slowest_s(config.concurrency * conducted.form.max_steps)
+    in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
+    if in_dollars or config.plans.max_usd is not None:
+        what = "a cost term in dollars" if in_dollars else "--max-usd"
+        for name in spec.names:
+            if book.price(spec.worker(name).price_ref) is None:
+                raise UserError(
+                    f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
+                    f"so {what} cannot hold: complete the book."
+                )
+    kept = frozenset(name for name, exam in exams.items() if exam.suite.publishable)
+    plans = replace(config.plans, kept=kept)
+    answerer = PlanAnswerer(spec, book, plans)
+    waits = plans.rates.slowest_s(config.concurrency * plans.form.max_steps)
     settings = RewardSettings(
         most=config.concurrency,
         timeout_s=config.timeout_s + waits,
@@ -408,17 +393,3 @@ def reward_values(config: RewardConfig) -> RewardRule:
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
     return Discounted(worth, config.discount) if config.recursive else worth
-
-
-def _refuse_unpriced(config: RewardConfig, conducted: ConductedPool) -> None:
-    in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
-    if not in_dollars and config.max_usd is None:
-        return
-    spec = conducted.spec
-    for name in spec.names:
-        if conducted.book.price(spec.worker(name).price_ref) is None:
-            what = "a cost term in dollars" if in_dollars else "--max-usd"
-            raise UserError(
-                f"Worker {name!r} of pool {spec.name!r} has no price in book "
-                f"{conducted.book.name!r}, so {what} cannot hold: complete the book."
-            )

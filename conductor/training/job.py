@@ -11,8 +11,8 @@ from conductor.plan_format import read_later_plan, read_plan
 from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import (
     DISCOUNT,
-    ConductedPool,
     PlanAnswerer,
+    PlanSettings,
     RewardConfig,
     reward_values,
     training_reward,
@@ -329,7 +329,7 @@ class TrainingRewards:
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
     """Return the rewards; every call of a worker is written below `folder`, where there is one."""
-    config, again = training.config, training.config.reward.deduplicate
+    again = training.config.reward.deduplicate
     if training.study:
         taught, validated = _verdict_rewards(training, training.study)
         return TrainingRewards(RewardRecorder(taught, again), RewardRecorder(validated))
@@ -338,9 +338,10 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
         name: SuiteSplit(exam.suite, {**exam.questions, **held_out[name].questions})
         for name, exam in training.exams.items()
     }
-    conducted = ConductedPool(training.spec, training.book, config.form)
-    ledger = folder / "ledger" if folder else None
-    made = training_reward(reward_config(training), conducted, exams, ledger, box)
+    paid = reward_config(training)
+    if folder:
+        paid = replace(paid, plans=replace(paid.plans, log_dir=folder / "ledger"))
+    made = training_reward(paid, training.spec, training.book, exams, box)
     answerer = made.answerer
     return TrainingRewards(
         RewardRecorder(made.reward, again),
@@ -383,23 +384,26 @@ def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
 
 def reward_config(training: TrainingJob) -> RewardConfig:
     """Return the [reward] section as the reward of one process takes it."""
-    wanted, processes = training.config.reward, world_size()
+    config, wanted, processes = training.config, training.config.reward, world_size()
     return RewardConfig(
+        plans=PlanSettings(
+            form=config.form,
+            max_usd=max_usd(training),
+            seed=config.run.seed,
+            rates=worker_limits(config, processes),
+            rank=process_rank(),
+            processes=processes,
+        ),
         name=wanted.name,
         cost_weight=wanted.cost_weight,
         cost_scale=wanted.cost_scale,
         cost_by=wanted.cost_by,
-        concurrency=plans_at_once(training.config, processes),
-        rates=worker_limits(training.config, processes),
+        recursive=config.recursion is not None,
+        discount=config.recursion.discount if config.recursion else DISCOUNT,
+        concurrency=plans_at_once(config, processes),
         timeout_s=wanted.timeout_s,
         max_masked=wanted.max_masked,
-        max_usd=max_usd(training),
-        recursive=training.config.recursion is not None,
-        discount=training.config.recursion.discount if training.config.recursion else DISCOUNT,
         deduplicate=wanted.deduplicate,
-        seed=training.config.run.seed,
-        rank=process_rank(),
-        processes=processes,
     )
 
 
