@@ -87,7 +87,7 @@ class _Training:
 
 _INFO_TYPE = TypeAdapter(CheckpointInfo)
 _MANIFEST = TypeAdapter(_Training)
-"""What is read here of a training's manifest (training/folder.py)."""
+"""What is read here of a training's manifest (training/run_folder.py)."""
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
@@ -176,7 +176,7 @@ def cards_digest(cards: Sequence[str]) -> str:
 
 
 def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
-    """Return what `About.taught` holds of questions: what each is known by in any suite."""
+    """Return what `CheckpointInfo.taught` holds of questions: what each is known by in any suite."""
     return tuple(sorted({short_digest(asked_digest(one, bare)) for one in questions}))
 
 

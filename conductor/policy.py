@@ -350,7 +350,7 @@ def conductor_prompted(
     """Let the `conductor` role plan each question; `cards` shows what each worker is good at.
 
     `shown` (all, random or a number), `order` (pool or random) and `shown_seed` say whom it is
-    shown; the others are those of `Form`.
+    shown; the others are those of `PlanFormat`.
     """
     form = PlanFormat(
         cards=cards,

@@ -40,7 +40,7 @@ class CardReading:
     fits: Callable[[str], bool] | None = None
     """Whether a prompt leaves it room for a plan; None: any does."""
     constrained: bool = False
-    """Whether its decoder is told to write nothing but plans (plan_regex.py)."""
+    """Whether its decoder is told to write nothing but plans (`plan_regex`)."""
 
     def knows(self, card: str) -> bool:
         """Say whether a card says anything to it."""

@@ -174,16 +174,12 @@ def trained_system(
 def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
     """Return what a checkpoint makes of role cards; None where it learnt from none."""
     about = _read(checkpoint)
-    if not _by_cards(about):
+    if not (about.is_adaptive and about.cards_sha256):
         return None
     if about.form.layout != "compact":
         return CardReading(constrained=constrained)
     most = len(about.workers) or None
     return CardReading(_openings(about), most, _fitting(checkpoint_folder(checkpoint)), constrained)
-
-
-def _by_cards(about: CheckpointInfo) -> bool:
-    return about.is_adaptive and bool(about.cards_sha256)
 
 
 def _openings(about: CheckpointInfo) -> frozenset[str] | None:
@@ -332,7 +328,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
-            *(BY_CARDS if about and _by_cards(about) else ()),
+            *(BY_CARDS if about and about.is_adaptive and about.cards_sha256 else ()),
         ),
     )
 

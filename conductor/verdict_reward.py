@@ -263,7 +263,7 @@ class VerdictReward:
         return self.tally.counts()
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; see `Scores` for what it raises."""
+        """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
         rows = [self._row(item) for item in items]
         made = [self._outcome(item, row) for item, row in zip(items, rows, strict=True)]
         for outcome in made:

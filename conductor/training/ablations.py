@@ -95,9 +95,8 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     if strange:
         raise UserError(f"There is no ablation {strange[0]!r}; known: {', '.join(known)}.")
     wanted = {ablations.reference.name, *(names or known)}
-    return Ablations(
-        ablations.reference, tuple(one for one in ablations.rows if one.name in wanted)
-    )
+    rows = tuple(one for one in ablations.rows if one.name in wanted)
+    return Ablations(ablations.reference, rows)
 
 
 def _ablation(name: str, said: AblationSpec, file: AblationFile, path: Path) -> Ablation:

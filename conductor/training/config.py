@@ -106,7 +106,7 @@ class FromScratch(ConfigSection):
     embeddings: int | None = Field(default=None, gt=256)
     """Rows of the embedding where they are more than the tokenizer has tokens: a model as large as
     a published one, of which no tokenizer is at hand."""
-    look_up: bool = False  # whether attention begins as a look-up by words (lookup_heads.py)
+    look_up: bool = False  # whether attention begins as a look-up by words (model.py)
 
 
 class ModelPart(ConfigSection):
@@ -121,7 +121,7 @@ class ModelPart(ConfigSection):
 
 
 class PoolPart(ConfigSection):
-    """Which workers are conducted, and which of them a question's prompt shows (adaptive.py)."""
+    """Which workers are conducted, and which of them a question's prompt shows (prompt.py)."""
 
     name: str
     shown: int | Literal["random"] | None = None
@@ -157,11 +157,11 @@ class WarmStart(ConfigSection):
     options: dict[str, float | int | bool | str] = Field(
         default_factory=dict[str, float | int | bool | str]
     )
-    """What else the recipe of warm_start.py and corpus.py takes."""
+    """What else the recipe takes (`PlanRecipe` in data.py)."""
 
 
 class RecursionPart(ConfigSection):
-    """Later rounds: some rows show what a first plan came to, and ask again (recursion.py)."""
+    """Later rounds: some rows show what a first plan came to, and ask again (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)
     """Of the rows; their first plans are those of the model that training begins with."""
@@ -183,7 +183,7 @@ class RewardPart(ConfigSection):
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
     cost_weight: float = Field(default=0.0, ge=0, le=1)
-    """`cost-aware` only: what the dearest right answer loses (cost_term.py)."""
+    """`cost-aware` only: what the dearest right answer loses (`CostAware` in reward.py)."""
     cost_scale: float = Field(default=0.0, ge=0)
     """`cost-aware` only: dollars or calls from which on all of that is lost."""
     cost_by: Literal["usd", "calls"] = "usd"

@@ -415,7 +415,7 @@ class PlanCorpus:
 
     def _reason(self, shown: ShownRow, numbers: list[int]) -> str:
         # Each number of the list is found by the token two before it, three before it here
-        # (lookup_heads.py): the first one by `Ask`, the others by the number before.
+        # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
         called = (f"{first_word(shown.known[number])}{number}" for number in numbers)
         return COMPACT_THOUGHT.format(", ".join(called))
 

@@ -195,7 +195,7 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
 
 HOUR_S = 3600.0
 
-WHOLE = 18  # bytes that a trained weight takes on one GPU (memory.py)
+WHOLE = 18  # bytes that a trained weight takes on one GPU
 
 
 @dataclass(frozen=True, slots=True)

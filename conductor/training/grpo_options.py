@@ -391,7 +391,7 @@ class Resampling:
     rows: Sequence[TrainingRow]
     """All that may stand in, in order: `rounds` times a batch for every generation."""
     asking: PromptBuilder
-    sizes: Mapping[str, int]  # as `settings.batches` returns them
+    sizes: Mapping[str, int]  # as `batch_sizes` returns them
     rounds: int
     pad: int  # the token that fills up prompts and completions
     said: dict[str, float] = field(default_factory=dict[str, float])

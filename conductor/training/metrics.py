@@ -53,8 +53,9 @@ class RewardRecorder:
         for key in keys:
             outcome = known[key]
             outcomes.append(outcome)
+            free = None if outcome.usd is None else Decimal(0)  # unknown stays unknown
             known[key] = replace(
-                outcome, shared=True, calls=0, usd=_free(outcome), latency_s=0.0, grading_s=0.0
+                outcome, shared=True, calls=0, usd=free, latency_s=0.0, grading_s=0.0
             )
         return outcomes
 
@@ -62,10 +63,6 @@ class RewardRecorder:
         """Return what passed since the last time, and forget it."""
         taken, self.seen = self.seen, StepResults()
         return taken
-
-
-def _free(outcome: RewardOutcome) -> Decimal | None:
-    return None if outcome.usd is None else Decimal(0)
 
 
 def spent_out(seen: StepResults) -> bool:
@@ -163,7 +160,7 @@ class TrainingState:
     asked_to_stop: bool = False
     generating: float = 0.0  # seconds of generation in the running step
     resampled: dict[str, float] = field(default_factory=dict[str, float])
-    """What dynamic sampling came to in the running step (resampling.py)."""
+    """What dynamic sampling came to in the running step (`Resampling`)."""
     line: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -94,7 +94,7 @@ def look_up(model: Any) -> None:
     """Set the first two layers of a Qwen2 model of random weights, in place.
 
     Words keep the first half of the dimensions; each head's copies have a share of the second half.
-    UserError where the model has fewer than two layers, or another number of heads than `BACK`.
+    UserError for sizes that have no room for it.
     """
     import torch
 

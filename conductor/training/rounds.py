@@ -38,7 +38,7 @@ class KeptRound:
 
 @dataclass(frozen=True, slots=True)
 class FirstRounds:
-    """What first plans came to, by what first_rounds.py calls their rows."""
+    """What first plans came to, by `first_id` of their rows."""
 
     kept: Mapping[str, KeptRound] = field(default_factory=dict[str, KeptRound])
     unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
