@@ -176,7 +176,7 @@ def cards_digest(cards: Sequence[str]) -> str:
 
 
 def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
-    """Return what `CheckpointInfo.taught` holds of questions: what each is known by in any suite."""
+    """Return what `CheckpointInfo.taught` holds: what each question is known by in any suite."""
     return tuple(sorted({short_digest(asked_digest(one, bare)) for one in questions}))
 
 
