@@ -22,8 +22,7 @@ MINUTE_S = 60.0
 class PoolLimits:
     """Limits on worker calls; None is no limit of ours."""
 
-    at_once: int | None = None
-    """Calls of all workers in flight in one event loop, so per process."""
+    at_once: int | None = None  # calls of all workers in flight in one event loop, so per process
     per_minute: float | None = None
     """Calls of one worker that are begun in a minute, evenly spread; per process, so that a
     process of many may have less than one."""
@@ -81,11 +80,9 @@ class RateLimiter:
 class WorkerAccess:
     """How the workers of a training are asked; all its items share one."""
 
-    identities: dict[str, str]
-    """By worker: all that its replies depend on beside the request."""
+    identities: dict[str, str]  # by worker: all that its replies depend on beside the request
     pace: RateLimiter
-    paid: PaidReplies | None
-    """None: nothing is kept, and every request is a call."""
+    paid: PaidReplies | None  # None: nothing is kept, and every request is a call
 
 
 def worker_identities(spec: PoolSpec, seed: int) -> dict[str, str]:
@@ -99,11 +96,9 @@ class CachedPool(Pool):
     """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
 
     asking: WorkerAccess | None = None
-    lasting: bool = True
-    """Whether its replies may be written to a file."""
+    lasting: bool = True  # whether its replies may be written to a file
     replies: list[Reply] = field(default_factory=list[Reply])
-    cached: int = 0
-    """Replies that were not asked for: they had been paid for."""
+    cached: int = 0  # replies that were not asked for: they had been paid for
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         asking = self.asking

@@ -17,12 +17,9 @@ from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY = "podium.json", "study.json"
-MANIFEST = "manifest.json"
-"""Of a training: in its folder, and in the log of what is released."""
-RELEASED = Path(__file__).parent / "released"
-"""Checkpoints that ship with podium, a folder each."""
-TRAINED = "trained"
-"""The released checkpoint that the system `conductor` seats."""
+MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
+RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
+TRAINED = "trained"  # the released checkpoint that the system `conductor` seats
 
 Role = Literal["practice", "study"]
 """`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
@@ -37,16 +34,11 @@ class CheckpointInfo:
     """Where a checkpoint is from, and how it is asked."""
 
     form: PlanFormat
-    pool: str
-    """Name of the pool that it conducted while it learnt."""
-    workers: tuple[str, ...]
-    """In the order of their numbers, where it was fixed."""
-    cards_sha256: str
-    """Of the cards that it was shown (`cards_digest`); empty where none were."""
-    suites: tuple[str, ...]
-    """Whose questions taught it."""
-    data: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite -> its data revision."""
+    pool: str  # name of the pool that it conducted while it learnt
+    workers: tuple[str, ...]  # in the order of their numbers, where it was fixed
+    cards_sha256: str  # of the cards that it was shown (`cards_digest`); empty where none were
+    suites: tuple[str, ...]  # whose questions taught it
+    data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> the version of its grader, which rewarded it; empty in older files (`rewarded`)."""
     split: str = "train"
@@ -56,21 +48,15 @@ class CheckpointInfo:
     seed: int = 0
     reward: str = ""
     """What it was rewarded for, e.g. `published` or `cost-aware`; empty for a warm start alone."""
-    code: str = ""
-    """Revision of podium that trained it."""
-    prices: str = ""
-    """Name of the price book that cost terms were counted with."""
-    steps: int = 0
-    """Trainer steps; 0 for a checkpoint that was only warm-started."""
-    rounds: int = 0
-    """Further rounds that it was trained for (conductor/policy.py)."""
-    weights_sha256: str = ""
-    """Of model.safetensors; filled in when it is written."""
+    code: str = ""  # revision of podium that trained it
+    prices: str = ""  # name of the price book that cost terms were counted with
+    steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
+    rounds: int = 0  # further rounds that it was trained for (conductor/policy.py)
+    weights_sha256: str = ""  # of model.safetensors; filled in when it is written
     openings: tuple[str, ...] = ()
     """First words of the cards that it was shown; empty in older files, whose pool may have them.
     """
-    summary: str = ""
-    """One line for tables, e.g. "GRPO on four practice suites, published reward"."""
+    summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
     drawn: bool | None = None
     """Whether each question of its training was shown other workers, or the same in another order.
     None in files that are older than the question: there what reads cards is taken for such."""
@@ -101,7 +87,7 @@ class _Training:
 
 _INFO_TYPE = TypeAdapter(CheckpointInfo)
 _MANIFEST = TypeAdapter(_Training)
-"""What is read here of a training's manifest (training/folder.py)."""
+"""What is read here of a training's manifest (training/run_folder.py)."""
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
@@ -152,7 +138,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 def _in_manifest(folder: Path, about: CheckpointInfo) -> Mapping[str, str] | None:
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
-        with suppress(OSError, ValueError):  # none there, or one of something else
+        with suppress(OSError, ValueError):  # None there, or one of something else
             said = _MANIFEST.validate_json(read_limited(path, SETTINGS)).data
             if set(said) == set(about.suites):
                 return {name: one.version for name, one in said.items()}
@@ -190,7 +176,7 @@ def cards_digest(cards: Sequence[str]) -> str:
 
 
 def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
-    """Return what `About.taught` holds of questions: what each is known by in any suite."""
+    """Return what `CheckpointInfo.taught` holds: what each question is known by in any suite."""
     return tuple(sorted({short_digest(asked_digest(one, bare)) for one in questions}))
 
 
@@ -214,8 +200,7 @@ class StudyInfo(BaseModel):
     format: Literal["podium-study-1"] = "podium-study-1"
     role: Literal["study"] = "study"
     source: str
-    pinned: str
-    """The source with the digests of its files."""
+    pinned: str  # the source with the digests of its files
     exam: str
     split: str
     split_seed: int
@@ -223,8 +208,7 @@ class StudyInfo(BaseModel):
     taught: tuple[str, ...]
     validated: tuple[str, ...]
     form: PlanFormat
-    seed: int
-    """Of the training."""
+    seed: int  # of the training
 
 
 def read_study(folder: Path) -> StudyInfo:

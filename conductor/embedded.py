@@ -109,7 +109,6 @@ def _template(folder: Path) -> str | None:
 
 
 def _normalised(template: str) -> str:
-    """Return a template without what changes nothing: white space and kinds of quotes."""
     return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
 
 
@@ -123,8 +122,7 @@ class Checkpoint:
 
     model: Qwen2
     words: CheckpointTokenizer
-    guides: Guides
-    """What it may write where it is held to an expression."""
+    guides: Guides  # what it may write where it is held to an expression
 
 
 def open_checkpoint(name: str) -> Checkpoint:
@@ -144,12 +142,10 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     return Checkpoint(build_qwen2(weights), words, guides)
 
 
-Say = Callable[[Sequence[ChatMessage]], str]
-"""Returns what the conductor says, decoded greedily."""
+Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
 
 
-STUDY_PLAN_TOKENS = 256
-"""Of one plan: three lists of one entry each take some 40."""
+STUDY_PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 def greedy_speaker(folder: Path) -> Say:
@@ -228,7 +224,6 @@ class EmbeddedAPI(ModelAPI):
         )
 
     def _drawn(self, input: list[ChatMessage], config: GenerateConfig) -> int:
-        """Return the seed of one reply."""
         digest = request_digest(input)
         sample = sample_index(digest, self._asked)
         seed = self.seed if config.seed is None else config.seed

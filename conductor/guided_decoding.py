@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 
 from harness.errors import UserError
 
-NEVER = 1 << 30
-"""What a token needs that may not be written, however much room is left."""
-MOST_NODES = 50_000
-"""Of an automaton: bounds what large counts in an expression cost."""
+NEVER = 1 << 30  # what a token needs that may not be written, however much room is left
+MOST_NODES = 50_000  # of an automaton: bounds what large counts in an expression cost
 
 MOST_GUIDES = 64
 """Expressions whose states are kept for one tokenizer: a pool of each size has its own."""
 
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-_UNREAD = "]{}*+?.^$)"
-"""Signs that stand for themselves only after a backslash."""
+_UNREAD = "]{}*+?.^$)"  # signs that stand for themselves only after a backslash
 
 
 # --- reading an expression ----------------------------------------------------------------------

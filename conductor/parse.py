@@ -14,8 +14,7 @@ from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
 NAMES = ("model_id", "subtasks", "access_list")
 
-MAX_LIST = 20_000
-"""Characters of one list. The paper's completions end at 1,024 tokens."""
+MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
 MAX_DEPTH = 2
 MAX_DIGITS = 6
 MAX_DRAFTS = 90
@@ -209,8 +208,7 @@ def _unescaped_sign(escape: re.Match[str]) -> str:
 
 # --- JSON ---------------------------------------------------------------------------------------
 
-MAX_JSON = 3 * MAX_LIST
-"""Characters of one object: it holds three lists."""
+MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
 MAX_JSON_DEPTH = 4
 STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
@@ -259,7 +257,6 @@ def _no_constant(name: str) -> object:
 
 
 def _json_lists(decoded: object) -> list[list[object]]:
-    """Return the three lists, from either spelling."""
     if isinstance(decoded, dict):
         plan = cast(Mapping[str, object], decoded)
         if "steps" not in plan:
@@ -330,14 +327,12 @@ _WORDS = {"all": "all", "none": None, "null": None}
 
 @dataclass(frozen=True, slots=True)
 class _LooseValue:
-    content: object
-    """str, int, None, or a list of these and of lists."""
+    content: object  # str, int, None, or a list of these and of lists
     end: int
     forgave: tuple[str, ...]
 
 
-_LooseToken = tuple[str, str, int]
-"""Its kind, what stands there, and where it ends."""
+_LooseToken = tuple[str, str, int]  # its kind, what stands there, and where it ends
 
 
 def _loose_value(text: str, start: int) -> _LooseValue | None:
@@ -459,12 +454,9 @@ class _LooseLists:
 
 @dataclass(frozen=True, slots=True)
 class _NamedValue:
-    name: str
-    """As it is called in the strict form."""
-    as_is: bool
-    """Whether it was called so."""
-    value: _LooseValue | None
-    """None where it cannot be read."""
+    name: str  # as it is called in the strict form
+    as_is: bool  # whether it was called so
+    value: _LooseValue | None  # None where it cannot be read
 
 
 def _loose_lists(text: str) -> _LooseLists | None:

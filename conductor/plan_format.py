@@ -59,8 +59,7 @@ class PlanFormat:
     layout: Layout = "paper"
     cards: bool = True
     """Whether models are described by their role cards; the paper shows bare ordinals."""
-    examples: bool = True
-    """Whether the four worked examples are shown; `compact` has none."""
+    examples: bool = True  # whether the four worked examples are shown; `compact` has none
     reply: Literal["lists", "json"] = "lists"
     lenient: bool = False
     """Whether small faults of form are forgiven; training and the paper's numbers are strict."""
@@ -73,8 +72,7 @@ class PlanFormat:
     """First words of a question that the conductor is shown; None: all of it. Workers always see
     all of it. For models with little context, to whom a long problem's end says nothing more."""
     max_steps: int = MAX_STEPS
-    worker: str = ""
-    """Non-empty: this one does every step, whoever the plan names (Table 10)."""
+    worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
 
 
 def read_later_plan(
@@ -184,7 +182,6 @@ def _number(workers: int) -> str:
 
 
 def _reads(form: PlanFormat, step: int) -> list[list[object]]:
-    """Return what a step may be said to read."""
     if form.access == "off":
         return [[]]
     sizes = range(1, step + 1) if form.access == "fine" else ()

@@ -80,11 +80,9 @@ class Conductor:
 
     form: PlanFormat
     pool: Pool
-    workers: tuple[str, ...]
-    """In the order of their numbers."""
+    workers: tuple[str, ...]  # in the order of their numbers
     retries: int = 1
-    constrained: bool = False
-    """Whether its decoder is told to write nothing but plans."""
+    constrained: bool = False  # whether its decoder is told to write nothing but plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +91,7 @@ class PlanReply:
 
     said: str
     reading: PlanReading
-    replies: tuple[Reply, ...]
-    """Of all attempts; the conductor's own, no steps."""
+    replies: tuple[Reply, ...]  # of all attempts; the conductor's own, no steps
 
 
 async def ask_for_plan(
@@ -143,10 +140,8 @@ class ConductorRun:
     question: Question
     rounds: RoundLimits
     plan: Workflow = field(default_factory=lambda: Workflow(()))
-    sizes: list[int] = field(default_factory=list[int])
-    """Steps of each round."""
-    spent: list[Reply] = field(default_factory=list[Reply])
-    """The conductor's own replies."""
+    sizes: list[int] = field(default_factory=list[int])  # steps of each round
+    spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
     forgave: list[str] = field(default_factory=list[str])
     answer: Answer = field(default_factory=lambda: Answer(""))
     ended: str = "rounds"
@@ -309,8 +304,7 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
     ),
 )
 
-FURTHER = 1
-"""Rounds after the first, as in the paper's training."""
+FURTHER = 1  # rounds after the first, as in the paper's training
 
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
@@ -356,7 +350,7 @@ def conductor_prompted(
     """Let the `conductor` role plan each question; `cards` shows what each worker is good at.
 
     `shown` (all, random or a number), `order` (pool or random) and `shown_seed` say whom it is
-    shown; the others are those of `Form`.
+    shown; the others are those of `PlanFormat`.
     """
     form = PlanFormat(
         cards=cards,

@@ -36,12 +36,11 @@ class CardReading:
     openings: frozenset[str] | None = None
     """First words of the cards that it learnt from, which a small one goes by: others say nothing
     to it, and are not shown to it, since any text draws it somewhere. None: it reads all cards."""
-    most: int | None = None
-    """Workers whose numbers it learnt to write; None: any."""
+    most: int | None = None  # workers whose numbers it learnt to write; None: any
     fits: Callable[[str], bool] | None = None
     """Whether a prompt leaves it room for a plan; None: any does."""
     constrained: bool = False
-    """Whether its decoder is told to write nothing but plans (plan_regex.py)."""
+    """Whether its decoder is told to write nothing but plans (`plan_regex`)."""
 
     def knows(self, card: str) -> bool:
         """Say whether a card says anything to it."""
@@ -224,8 +223,7 @@ _NUMBERS = ("no", "one", "two", "three", "four")
 class Example:
     """A worked plan; the texts are ours."""
 
-    text: str
-    """The question and a thought."""
+    text: str  # the question and a thought
     models: tuple[int, ...]
     subtasks: tuple[str, ...]
     access: tuple[tuple[str, ...], ...]
@@ -345,8 +343,7 @@ class FittedPrompt:
     """A request that fits, and what was left out of it."""
 
     chat: list[ChatMessage]
-    card_signs: int | None = None
-    """Characters that are left of each card at most; None: all."""
+    card_signs: int | None = None  # characters that are left of each card at most; None: all
     question_signs: int | None = None
 
     @property

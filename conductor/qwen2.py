@@ -50,8 +50,7 @@ class _Config(BaseModel):
     hidden_act: str = "silu"
     tie_word_embeddings: bool = False
     use_sliding_window: bool = False
-    rope_theta: PositiveFloat | None = None
-    """Of transformers 4; version 5 writes `rope_parameters`."""
+    rope_theta: PositiveFloat | None = None  # of transformers 4; version 5 writes `rope_parameters`
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
     eos_token_id: int | list[int] | None = None
@@ -67,34 +66,25 @@ class Qwen2Shape:
     layers: int
     heads: int
     kv_heads: int
-    head: int
-    """Numbers per head."""
-    context: int
-    """Tokens of prompt and reply together."""
+    head: int  # numbers per head
+    context: int  # tokens of prompt and reply together
     eps: float
     theta: float
     tied: bool
-    ends: tuple[int, ...]
-    """Tokens that end a reply."""
+    ends: tuple[int, ...]  # tokens that end a reply
 
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
     """The weights of one layer, transposed so that a row of states stands on the left."""
 
-    before: Array
-    """(hidden,): the norm before attention."""
-    qkv: Array
-    """(hidden, (heads + 2 * kv_heads) * head)."""
+    before: Array  # (hidden,): the norm before attention
+    qkv: Array  # (hidden, (heads + 2 * kv_heads) * head)
     qkv_bias: Array
-    out: Array
-    """(heads * head, hidden)."""
-    between: Array
-    """(hidden,): the norm before the two gates."""
-    gates: Array
-    """(hidden, 2 * inner): gate, then up."""
-    down: Array
-    """(inner, hidden)."""
+    out: Array  # (heads * head, hidden)
+    between: Array  # (hidden,): the norm before the two gates
+    gates: Array  # (hidden, 2 * inner): gate, then up
+    down: Array  # (inner, hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +92,16 @@ class Qwen2Weights:
     """A whole model."""
 
     shape: Qwen2Shape
-    embedding: Array
-    """(vocabulary, hidden)."""
+    embedding: Array  # (vocabulary, hidden)
     layers: tuple[LayerWeights, ...]
-    after: Array
-    """(hidden,): the last norm."""
-    head: Array
-    """(hidden, vocabulary): the embedding itself where they are tied."""
+    after: Array  # (hidden,): the last norm
+    head: Array  # (hidden, vocabulary): the embedding itself where they are tied
 
     @property
     def parameters(self) -> int:
         """How many numbers were trained."""
-        each = sum(
-            getattr(layer, name).size for layer in self.layers for name in LayerWeights.__slots__
-        )
+        names = LayerWeights.__slots__
+        each = sum(getattr(layer, name).size for layer in self.layers for name in names)
         head = 0 if self.shape.tied else self.head.size
         return each + self.embedding.size + self.after.size + head
 
@@ -124,14 +110,11 @@ def read_weights(folder: Path) -> Qwen2Weights:
     """Return the model of a folder; UserError names what this decoder cannot use."""
     shape = read_shape(folder)
     tensors = _tensors(folder / WEIGHTS)
-    embedding = _tensor(tensors, "model.embed_tokens.weight", (shape.vocabulary, shape.hidden))
+    wide = (shape.vocabulary, shape.hidden)
+    embedding = _tensor(tensors, "model.embed_tokens.weight", wide)
     layers = tuple(_layer(tensors, shape, number) for number in range(shape.layers))
     after = _tensor(tensors, "model.norm.weight", (shape.hidden,))
-    head = (
-        embedding
-        if shape.tied
-        else _tensor(tensors, "lm_head.weight", (shape.vocabulary, shape.hidden))
-    )
+    head = embedding if shape.tied else _tensor(tensors, "lm_head.weight", wide)
     return Qwen2Weights(shape, embedding, layers, after, np.ascontiguousarray(head.T))
 
 
@@ -154,7 +137,8 @@ def read_shape(folder: Path) -> Qwen2Shape:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{folder / CONFIG}, field {where}: {first['msg']}.") from None
-    _refuse_variants(config, folder)
+    kv_heads = config.num_key_value_heads or config.num_attention_heads
+    _refuse_variants(config, kv_heads, folder)
     rope = config.rope_parameters or {}
     return Qwen2Shape(
         vocabulary=config.vocab_size,
@@ -162,7 +146,7 @@ def read_shape(folder: Path) -> Qwen2Shape:
         inner=config.intermediate_size,
         layers=config.num_hidden_layers,
         heads=config.num_attention_heads,
-        kv_heads=config.num_key_value_heads or config.num_attention_heads,
+        kv_heads=kv_heads,
         head=config.head_dim or config.hidden_size // config.num_attention_heads,
         context=config.max_position_embeddings,
         eps=config.rms_norm_eps,
@@ -172,16 +156,14 @@ def read_shape(folder: Path) -> Qwen2Shape:
     )
 
 
-def _refuse_variants(config: _Config, folder: Path) -> None:
+def _refuse_variants(config: _Config, kv_heads: int, folder: Path) -> None:
     scaling = {**(config.rope_scaling or {}), **(config.rope_parameters or {})}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
         "a sliding window": config.use_sliding_window,
         f"activation {config.hidden_act}": config.hidden_act != "silu",
         f"rotary embeddings of type {kind}": kind != "default",
-        "heads that do not share keys evenly": config.num_attention_heads
-        % (config.num_key_value_heads or config.num_attention_heads)
-        != 0,
+        "heads that do not share keys evenly": config.num_attention_heads % kv_heads != 0,
     }
     for what, there in unknown.items():
         if there:
@@ -210,7 +192,6 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _tensors(path: Path) -> dict[str, Array]:
-    """Return all tensors as float32; UserError for a file that is missing or damaged."""
     if not path.is_file():
         sharded = path.with_name(f"{path.name}.index.json").is_file()
         many = "; weights in several files are not embedded" if sharded else ""
@@ -266,11 +247,9 @@ def _layer(tensors: Mapping[str, Array], shape: Qwen2Shape, number: int) -> Laye
 class KeyValueCache:
     """What has been read of one sequence: keys and values of every layer."""
 
-    keys: Array
-    """(layers, kv_heads, room, head)."""
+    keys: Array  # (layers, kv_heads, room, head)
     values: Array
-    length: int = 0
-    """Tokens read so far."""
+    length: int = 0  # tokens read so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +257,7 @@ class Qwen2:
     """A model that can be run; `cos` and `sin` hold the rotations of all positions."""
 
     weights: Qwen2Weights
-    cos: Array
-    """(context, head)."""
+    cos: Array  # (context, head)
     sin: Array
 
     def begun(self, room: int) -> KeyValueCache:
@@ -397,22 +375,17 @@ class DecodeOptions:
 
     temperature: float = 0.0
     """0 takes the likeliest token, the first of equals, as transformers and vLLM do."""
-    seed: int = 0
-    """Of draws at a temperature above 0."""
-    max_tokens: int | None = None
-    """None: until the context is full."""
-    guide: Guide | None = None
-    """What may be written; None: anything."""
+    seed: int = 0  # of draws at a temperature above 0
+    max_tokens: int | None = None  # None: until the context is full
+    guide: Guide | None = None  # what may be written; None: anything
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """Tokens that a model wrote."""
 
-    tokens: list[int]
-    """Without the one that ended it."""
-    written: int
-    """How many it wrote, the ending one included: what is billed."""
+    tokens: list[int]  # without the one that ended it
+    written: int  # how many it wrote, the ending one included: what is billed
     stop: Stop
 
 

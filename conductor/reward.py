@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
@@ -65,12 +65,10 @@ class CostAware:
     that saving never pays more than being right: UserError for a weight that would break that.
     """
 
-    weight: float
-    """What the dearest right answer loses."""
+    weight: float  # what the dearest right answer loses
     scale: float
     """The cost, in dollars or calls, from which on a right answer loses all of `weight`."""
-    by: CostBy = "usd"
-    """Would-be dollars, which cached replies have too, or worker calls."""
+    by: CostBy = "usd"  # would-be dollars, which cached replies have too, or worker calls
     margin: float = 0.05
     base: OutcomeValues = PAPER
 
@@ -130,23 +128,19 @@ class PlanSettings:
 
     budget: Budget = field(default_factory=Budget)
     """Of one workflow. A workflow that it stops is graded as it stands, as in an evaluation."""
-    form: PlanFormat = field(default_factory=PlanFormat)
-    """How a completion is read."""
+    form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
     """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
     and its item has no value."""
-    seed: int = 0
-    """Of rehearsal workers."""
-    time_scale: float = 0.0
-    """Rehearsal latency is slept times this."""
+    seed: int = 0  # of rehearsal workers
+    time_scale: float = 0.0  # rehearsal latency is slept times this
     log_dir: Path | None = None
     """Every call of a worker is written to a journal below it; None: nowhere."""
     rates: PoolLimits = field(default_factory=PoolLimits)
     kept: frozenset[str] | None = None
     """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
     others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
-    rank: int = 0
-    """Which process of a training this is."""
+    rank: int = 0  # which process of a training this is
     processes: int = 1
     """How many there are: each may spend an equal part of what is left of `max_usd`."""
 
@@ -181,8 +175,7 @@ class PlanAnswerer:
         if settings.max_usd is not None:
             refuse_too_little(spec, book, settings.max_usd / settings.processes, settings.processes)
         self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
-        self.before = self._spend.gone
-        """What was spent when this process began, by all of them."""
+        self.before = self._spend.gone  # what was spent when this process began, by all of them
         if settings.max_usd is not None and settings.processes > 1:
             self.allow((settings.max_usd - self.before) / settings.processes)
         head = Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
@@ -194,8 +187,7 @@ class PlanAnswerer:
             worker_identities(spec, settings.seed), RateLimiter(settings.rates), paid
         )
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
-        self.stopped = ""
-        """Why no more calls are made, in one sentence; empty while there is money."""
+        self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
         self.firsts: dict[str, FirstRound] = {}
         """By the id that items of later rounds name; whoever plans rounds adds to them."""
 
@@ -336,42 +328,22 @@ def shown_to_policy(
 
 @dataclass(frozen=True, slots=True)
 class RewardConfig:
-    """What a plan is worth, and how fast and for how much workers are asked for it."""
+    """What a plan is worth, and how workers are asked for it."""
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = 0.0
-    """`cost-aware` only, as are the next two; see cost_term.py."""
+    cost_weight: float = 0.0  # `cost-aware` only, as are the next two; see `CostAware`
     cost_scale: float = 0.0
     cost_by: CostBy = "usd"
     recursive: bool = False
     """Whether the run has later rounds: then first rounds are discounted."""
     discount: float = DISCOUNT
-    concurrency: int = 64
-    """Plans that are carried out at once."""
-    rates: PoolLimits = field(default_factory=PoolLimits)
+    concurrency: int = 64  # plans that this process carries out at once
     timeout_s: float = 120.0
     """Seconds for one plan, on top of what the rates may make it wait."""
     max_masked: float = 0.3
-    max_usd: Decimal | None = None
-    """Of the whole training, earlier sittings included."""
     deduplicate: bool = False
     """Carry out equal completions of one step once; they share what it came to."""
-    seed: int = 0
-    budget: Budget = field(default_factory=Budget)
-    """Of one plan."""
-    rank: int = 0
-    """Which process of the training this is."""
-    processes: int = 1
-    """How many there are: `max_usd` is of all of them, `concurrency` and `rates` of this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConductedPool:
-    """Who is conducted, at which prices, and how a conductor is asked and read."""
-
-    spec: PoolSpec
-    book: Book
-    form: PlanFormat
+    plans: PlanSettings = field(default_factory=PlanSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,28 +357,26 @@ class TrainingReward:
 
 def training_reward(
     config: RewardConfig,
-    conducted: ConductedPool,
+    spec: PoolSpec,
+    book: Book,
     exams: Mapping[str, SuiteSplit],
-    folder: Path | None = None,
     box: Any = None,
 ) -> TrainingReward:
     """Return a reward for the exams' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config)
-    _refuse_unpriced(config, conducted)
-    spec = conducted.spec
-    how = PlanSettings(
-        budget=config.budget,
-        form=conducted.form,
-        max_usd=config.max_usd,
-        seed=config.seed,
-        log_dir=folder,
-        rates=config.rates,
-        kept=frozenset(name for name, exam in exams.items() if exam.suite.publishable),
-        rank=config.rank,
-        processes=config.processes,
-    )
-    answerer = PlanAnswerer(spec, conducted.book, how)
-    waits = config.rates.slowest_s(config.concurrency * conducted.form.max_steps)
+    in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
+    if in_dollars or config.plans.max_usd is not None:
+        what = "a cost term in dollars" if in_dollars else "--max-usd"
+        for name in spec.names:
+            if book.price(spec.worker(name).price_ref) is None:
+                raise UserError(
+                    f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
+                    f"so {what} cannot hold: complete the book."
+                )
+    kept = frozenset(name for name, exam in exams.items() if exam.suite.publishable)
+    plans = replace(config.plans, kept=kept)
+    answerer = PlanAnswerer(spec, book, plans)
+    waits = plans.rates.slowest_s(config.concurrency * plans.form.max_steps)
     settings = RewardSettings(
         most=config.concurrency,
         timeout_s=config.timeout_s + waits,
@@ -425,18 +395,3 @@ def reward_values(config: RewardConfig) -> RewardRule:
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)
     return Discounted(worth, config.discount) if config.recursive else worth
-
-
-def _refuse_unpriced(config: RewardConfig, conducted: ConductedPool) -> None:
-    """Raise UserError where dollars decide a reward, or are limited, and a worker has no price."""
-    in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
-    if not in_dollars and config.max_usd is None:
-        return
-    spec = conducted.spec
-    for name in spec.names:
-        if conducted.book.price(spec.worker(name).price_ref) is None:
-            what = "a cost term in dollars" if in_dollars else "--max-usd"
-            raise UserError(
-                f"Worker {name!r} of pool {spec.name!r} has no price in book "
-                f"{conducted.book.name!r}, so {what} cannot hold: complete the book."
-            )

@@ -47,8 +47,7 @@ from harness.text import pluralise
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"
 """Key in a price book for whatever runs in this process; a book without it has no price for it."""
-MOST_TOKENS = 1024
-"""Of a plan, as published (arXiv 2512.04388, section 4.1)."""
+MOST_TOKENS = 1024  # of a plan, as published (arXiv 2512.04388, section 4.1)
 
 PLAN_TOKENS = 256
 """Of a small model's context that are kept for its plan; the longest one met has 130."""
@@ -175,7 +174,7 @@ def trained_system(
 def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
     """Return what a checkpoint makes of role cards; None where it learnt from none."""
     about = _read(checkpoint)
-    if not _by_cards(about):
+    if not (about.is_adaptive and about.cards_sha256):
         return None
     if about.form.layout != "compact":
         return CardReading(constrained=constrained)
@@ -183,12 +182,7 @@ def card_reading(checkpoint: str, *, constrained: bool) -> CardReading | None:
     return CardReading(_openings(about), most, _fitting(checkpoint_folder(checkpoint)), constrained)
 
 
-def _by_cards(about: CheckpointInfo) -> bool:
-    return about.is_adaptive and bool(about.cards_sha256)
-
-
 def _openings(about: CheckpointInfo) -> frozenset[str] | None:
-    """Return the first words that a checkpoint knows; None where its cards are not at hand."""
     if about.openings:
         return frozenset(about.openings)
     try:
@@ -200,7 +194,6 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
-    """Return what says whether a prompt leaves room for a plan; None where nobody can count."""
     # Inspect imports this file in every process; few need a tokenizer.
     from conductor.embedded import read_tokenizer
     from conductor.qwen2 import read_shape
@@ -335,13 +328,12 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         deviations=(
             "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
-            *(BY_CARDS if about and _by_cards(about) else ()),
+            *(BY_CARDS if about and about.is_adaptive and about.cards_sha256 else ()),
         ),
     )
 
 
 def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
-    """Return the most worker calls of a question, by the checkpoint that the arguments name."""
     about = _released(str(args.get("checkpoint") or checkpoint))
     form, rounds = (about.form, about.rounds) if about else (PlanFormat(), 0)
     said = args.get("rounds")

@@ -37,20 +37,16 @@ from harness.rewards.splits import SuiteSplit, question_digest
 from harness.suite import NONE_PUBLISHED, Card, Split
 from harness.workflow import Malformed, Workflow
 
-VALIDATES = 0.2
-"""Share of what may teach that picks the checkpoint instead: a choice of ours."""
+VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a choice of ours
 
 
 @dataclass(frozen=True, slots=True)
 class StudySource:
     """What a study says of itself before anything is trained."""
 
-    source: str
-    """As `podium route` names it: `lcb-leaderboard`."""
-    exam: str
-    """The suite that asks these questions: a checkpoint of the study may not sit it."""
-    split: str
-    """How what is judged was split off, as `podium route --split` names it."""
+    source: str  # as `podium route` names it: `lcb-leaderboard`
+    exam: str  # the suite that asks these questions: a checkpoint of the study may not sit it
+    split: str  # how what is judged was split off, as `podium route --split` names it
     split_seed: int = 0
 
     @property
@@ -235,8 +231,7 @@ class RecordedVerdicts:
     """The verdicts of one suite's questions, without their texts."""
 
     suite: str
-    workers: tuple[str, ...]
-    """In the order of their numbers, where an item shows no other order."""
+    workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
     scores: Mapping[str, tuple[float | None, ...]]
     """By question id, one per worker; None was not measured."""
 
@@ -275,7 +270,7 @@ class VerdictReward:
         return self.tally.counts()
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; see `Scores` for what it raises."""
+        """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
         rows = [self._row(item) for item in items]
         made = [self._outcome(item, row) for item, row in zip(items, rows, strict=True)]
         for outcome in made:
@@ -311,7 +306,6 @@ class VerdictReward:
     def _valued(
         self, status: Status, grade: float | None, *, parsed: float | None, reason: str = ""
     ) -> RewardOutcome:
-        """Return an outcome; no worker was asked, so it took no tokens, dollars or calls."""
         value = None if grade is None else self.values.of(status, grade)
         components = {"correct": grade, "parsed": parsed}
         return RewardOutcome(

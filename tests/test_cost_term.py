@@ -11,9 +11,7 @@ from scripted import script
 from serving import train
 from toy import Toy
 
-from conductor.plan_format import PlanFormat
 from conductor.reward import (
-    ConductedPool,
     CostAware,
     Discounted,
     FirstRound,
@@ -34,8 +32,8 @@ WRONG = plan((1, "Solve it.", []))
 def outcomes(config: RewardConfig, *completions: str) -> list[RewardOutcome]:
     script("echo", lambda heard: "42")
     script("lead", lambda heard: "7")
-    conducted = ConductedPool(spec_of(ada="scripted/echo", bob="scripted/lead"), BOOK, PlanFormat())
-    made = training_reward(config, conducted, train(Toy()))
+    spec = spec_of(ada="scripted/echo", bob="scripted/lead")
+    made = training_reward(config, spec, BOOK, train(Toy()))
     items = [RewardItem("toy", "train-0", one) for one in completions]
     return anyio.run(made.reward.score, items)
 

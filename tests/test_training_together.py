@@ -32,11 +32,11 @@ def test_each_process_has_an_equal_part_of_rates_and_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = ("reward.concurrency=64", "reward.rpm=8", "reward.max_usd=2000")
-    assert told(*settings).rates.per_minute == 8
+    assert told(*settings).plans.rates.per_minute == 8
     monkeypatch.setenv("WORLD_SIZE", "16")
     each = told(*settings)
-    assert (each.concurrency, each.rates.per_minute, each.processes) == (4, 0.5, 16)
-    assert each.max_usd == 2000  # of all; Planned takes its part
+    assert (each.concurrency, each.plans.rates.per_minute, each.plans.processes) == (4, 0.5, 16)
+    assert each.plans.max_usd == 2000  # of all; Planned takes its part
     assert told("reward.concurrency=3").concurrency == 1
 
 

@@ -13,9 +13,8 @@ from scripted import Heard, script
 from serving import train
 from toy import Toy, toy_pool
 
-from conductor.plan_format import PlanFormat
 from conductor.reward import (
-    ConductedPool,
+    PlanSettings,
     RewardConfig,
     TrainingReward,
     training_reward,
@@ -40,11 +39,7 @@ def made(config: RewardConfig | None = None) -> TrainingReward:
     script("lead", lambda heard: "7")
     ASKED.clear()
     spec = spec_of(ada="scripted/echo", bob="scripted/lead")
-    return training_reward(
-        config or RewardConfig(),
-        ConductedPool(spec, BOOK, PlanFormat()),
-        train(Toy()),
-    )
+    return training_reward(config or RewardConfig(), spec, BOOK, train(Toy()))
 
 
 def step(
@@ -167,11 +162,11 @@ def test_an_outage_that_stays_ends_the_training() -> None:
 def test_a_step_in_which_the_money_ends_teaches_nothing_and_says_so(tmp_path: Path) -> None:
     log = tmp_path / "run"
     spec = read_pool(str(toy_pool(log)))
-    conducted = ConductedPool(spec, read_book(spec.prices), PlanFormat())
 
     def sitting(usd: str) -> TrainingReward:
-        config = RewardConfig(max_usd=Decimal(usd), concurrency=1)
-        return training_reward(config, conducted, train(Toy()), log)
+        plans = PlanSettings(max_usd=Decimal(usd), log_dir=log)
+        config = RewardConfig(concurrency=1, plans=plans)
+        return training_reward(config, spec, read_book(spec.prices), train(Toy()))
 
     reward = sitting("0.05")
     assert step(reward, [SOLVE] * 4)[0] == [1.0] * 4

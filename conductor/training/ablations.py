@@ -33,8 +33,7 @@ class AblationSpec(ConfigSection):
     """One row of the file."""
 
     says: str
-    not_run: str = ""
-    """Why it would mean nothing; then nothing is set."""
+    not_run: str = ""  # why it would mean nothing; then nothing is set
     set: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
@@ -54,10 +53,8 @@ class Ablation:
 
     name: str
     says: str
-    config: str
-    """Name or path of the configuration that `settings` change."""
-    settings: tuple[str, ...] = ()
-    """As `podium train --set` takes them: `section.key=value`."""
+    config: str  # name or path of the configuration that `settings` change
+    settings: tuple[str, ...] = ()  # as `podium train --set` takes them: `section.key=value`
     not_run: str = ""
 
     def training_config(self, seed: int) -> TrainingConfig:
@@ -69,8 +66,7 @@ class Ablation:
 class Ablations:
     """The file's rows in its order."""
 
-    reference: Ablation
-    """What all others are held against."""
+    reference: Ablation  # what all others are held against
     rows: tuple[Ablation, ...]
 
 
@@ -99,9 +95,8 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
     if strange:
         raise UserError(f"There is no ablation {strange[0]!r}; known: {', '.join(known)}.")
     wanted = {ablations.reference.name, *(names or known)}
-    return Ablations(
-        ablations.reference, tuple(one for one in ablations.rows if one.name in wanted)
-    )
+    rows = tuple(one for one in ablations.rows if one.name in wanted)
+    return Ablations(ablations.reference, rows)
 
 
 def _ablation(name: str, said: AblationSpec, file: AblationFile, path: Path) -> Ablation:

@@ -1,4 +1,7 @@
-"""What a training is told: a TOML file, its sections as records, every mistake in one sentence."""
+"""What a training is told: a TOML file, its sections as records, every mistake in one sentence.
+
+`[grpo]` holds fields of TRL's GRPOConfig by TRL's own names, so that its documentation is ours.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -24,8 +27,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
         )
 
 
-LOOK_BACK = (1, 2, 3, 4)
-"""Tokens that the heads of the first layer look back, one head each."""
+LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
 
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -56,14 +58,11 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def _overlay(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested tables with those of `above` put over them."""
     found = dict(below)
     for key, value in above.items():
         held = found.get(key)
         both = isinstance(held, dict) and isinstance(value, dict)
-        found[key] = (
-            _overlay(cast("dict[str, Any]", held), cast("dict[str, Any]", value)) if both else value
-        )
+        found[key] = _overlay(cast(Any, held), cast(Any, value)) if both else value
     return found
 
 
@@ -99,18 +98,15 @@ class FromScratch(ConfigSection):
     heads: int = Field(default=4, gt=0)
     kv_heads: int = Field(default=2, gt=0)
     vocab: int = Field(default=1024, gt=256)
-    context: int = Field(default=1024, gt=0)
-    """Positions: prompt and plan together, in tokens."""
+    context: int = Field(default=1024, gt=0)  # positions: prompt and plan together, in tokens
     initializer_range: float = Field(default=0.08, gt=0)
     """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
     128 it leaves attention even for so long that a short warm start looks nothing up."""
-    tied: bool = True
-    """Whether the last layer reads the embedding backwards."""
+    tied: bool = True  # whether the last layer reads the embedding backwards
     embeddings: int | None = Field(default=None, gt=256)
     """Rows of the embedding where they are more than the tokenizer has tokens: a model as large as
     a published one, of which no tokenizer is at hand."""
-    look_up: bool = False
-    """Whether attention begins as a look-up by words (lookup_heads.py)."""
+    look_up: bool = False  # whether attention begins as a look-up by words (model.py)
 
 
 class ModelPart(ConfigSection):
@@ -125,7 +121,7 @@ class ModelPart(ConfigSection):
 
 
 class PoolPart(ConfigSection):
-    """Which workers are conducted, and which of them a question's prompt shows (adaptive.py)."""
+    """Which workers are conducted, and which of them a question's prompt shows (prompt.py)."""
 
     name: str
     shown: int | Literal["random"] | None = None
@@ -137,21 +133,17 @@ class SuitesPart(ConfigSection):
     """Whose train splits teach, and how often each is drawn."""
 
     names: tuple[str, ...] = Field(min_length=1)
-    train: int | None = Field(default=None, ge=1)
-    """First questions of each train split; None: all."""
+    train: int | None = Field(default=None, ge=1)  # first questions of each train split; None: all
     weights: dict[str, float] = Field(default_factory=dict[str, float])
     """Share of a suite in the draws, by name; one that is not named has its share of questions."""
-    box: str | None = None
-    """Where programs run; None: the usual box."""
+    box: str | None = None  # where programs run; None: the usual box
 
 
 class VerdictsPart(ConfigSection):
     """A study: recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
 
-    source: str
-    """As `podium route` names it."""
-    split: str
-    """What is judged and never seen here: `date:0.3` or `share:0.5`."""
+    source: str  # as `podium route` names it
+    split: str  # what is judged and never seen here: `date:0.3` or `share:0.5`
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
@@ -165,11 +157,11 @@ class WarmStart(ConfigSection):
     options: dict[str, float | int | bool | str] = Field(
         default_factory=dict[str, float | int | bool | str]
     )
-    """What else the recipe of warm_start.py and corpus.py takes."""
+    """What else the recipe takes (`PlanRecipe` in data.py)."""
 
 
 class RecursionPart(ConfigSection):
-    """Later rounds: some rows show what a first plan came to, and ask again (recursion.py)."""
+    """Later rounds: some rows show what a first plan came to, and ask again (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)
     """Of the rows; their first plans are those of the model that training begins with."""
@@ -191,7 +183,7 @@ class RewardPart(ConfigSection):
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
     cost_weight: float = Field(default=0.0, ge=0, le=1)
-    """`cost-aware` only: what the dearest right answer loses (cost_term.py)."""
+    """`cost-aware` only: what the dearest right answer loses (`CostAware` in reward.py)."""
     cost_scale: float = Field(default=0.0, ge=0)
     """`cost-aware` only: dollars or calls from which on all of that is lost."""
     cost_by: Literal["usd", "calls"] = "usd"
@@ -203,8 +195,7 @@ class RewardPart(ConfigSection):
     """Of all processes; what is left is divided among them anew at every step."""
     timeout_s: float = Field(default=120.0, gt=0)
     max_masked: float = Field(default=0.3, ge=0, le=1)
-    deduplicate: bool = False
-    """Carry out equal plans of one group once instead of once each."""
+    deduplicate: bool = False  # carry out equal plans of one group once instead of once each
     resample: int = Field(default=0, ge=0, le=8)
     """Rounds in which questions whose plans all got the same reward are replaced by others."""
 
@@ -212,14 +203,11 @@ class RewardPart(ConfigSection):
 class ValidationPart(ConfigSection):
     """The fixed held-out questions that say which checkpoint is best."""
 
-    every: int = Field(default=10, ge=1)
-    """Steps between two validations."""
-    questions: int = Field(default=32, ge=1)
-    """First questions of each suite's validation split."""
+    every: int = Field(default=10, ge=1)  # steps between two validations
+    questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
     patience: int | None = Field(default=None, ge=1)
     """Validations without a better one after which training ends; None: never."""
-    batch: int = Field(default=64, ge=1)
-    """Plans written at once."""
+    batch: int = Field(default=64, ge=1)  # plans written at once
 
 
 class RunPart(ConfigSection):
@@ -227,8 +215,7 @@ class RunPart(ConfigSection):
 
     seed: int = Field(default=0, ge=0, le=SEED)
     save_every: int = Field(default=20, ge=1)
-    keep: int = Field(default=2, ge=1)
-    """Checkpoints kept, besides the best one."""
+    keep: int = Field(default=2, ge=1)  # checkpoints kept, besides the best one
     threads: int = Field(default=1, ge=1)
     """Of torch on a CPU: more than one per process has cost a factor of twenty on busy cores."""
     device: Literal["cpu", "gpu"] = "gpu"
@@ -239,8 +226,7 @@ class TrainingConfig(ConfigSection):
     """A training, as its file has it."""
 
     title: str = ""
-    verdicts: VerdictsPart | None = None
-    """Given, it stands in for [pool] and [suites]."""
+    verdicts: VerdictsPart | None = None  # given, it stands in for [pool] and [suites]
     model: ModelPart = ModelPart()
     pool: PoolPart
     suites: SuitesPart
@@ -252,8 +238,7 @@ class TrainingConfig(ConfigSection):
     reward: RewardPart = RewardPart()
     validation: ValidationPart = ValidationPart()
     run: RunPart = RunPart()
-    name: str = ""
-    """The file's stem; filled in by `read_config`."""
+    name: str = ""  # the file's stem; filled in by `read_config`
 
     @model_validator(mode="before")
     @classmethod
@@ -345,7 +330,6 @@ def unknown_key(key: str, known: Sequence[str], section: str) -> str:
 
 
 def _keys(path: Sequence[str]) -> list[str]:
-    """Return the keys of the section at a path."""
     kind: Any = TrainingConfig
     for part in path:
         kind = _table(kind.model_fields[part].annotation)
@@ -355,6 +339,5 @@ def _keys(path: Sequence[str]) -> list[str]:
 
 
 def _table(annotation: Any) -> Any:
-    """Return the record of an annotation that may be optional."""
     options = getattr(annotation, "__args__", (annotation,))
     return next(one for one in options if one is not type(None))

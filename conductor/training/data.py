@@ -1,4 +1,13 @@
-"""What a policy is asked and begins with: rows by id, and random valid plans for a warm start."""
+"""What a policy is asked and begins with: rows by id, and random valid plans for a warm start.
+
+A row names a suite, a question, an epoch and the workers that are shown; its text is made when it
+is asked for. So no text stands in the data set, and a resumed run meets the same rows.
+
+A warm start that names workers at random teaches a model to ignore the question, and GRPO does not
+recover from that (EXPERIMENTS.md). So whom a plan names depends on words: on how much the
+question's kind and the subtask share with each worker's card. No target, no topic, no verdict is
+known (a test takes them away), and an earlier answer that a later round shows is made up, too.
+"""
 
 import re
 from collections import Counter
@@ -6,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from random import Random
 from string import ascii_uppercase
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +52,8 @@ class TrainingRow:
 
     def as_columns(self) -> dict[str, Any]:
         """Return the row as TRL's data set has it."""
-        return {
-            "suite": self.suite,
-            "question": self.question,
-            "epoch": self.epoch,
-            "workers": list(self.workers),
-            "first": self.first,
-        }
+        plain: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        return {**plain, "workers": list(self.workers)}
 
 
 COLUMNS = ("suite", "question", "epoch", "workers", "first")
@@ -60,33 +64,19 @@ class ShownRow:
     """A row with its texts: what a warm start and a tokenizer learn from. Never written down."""
 
     row: TrainingRow
-    question: str
-    """The question's text, as a worker is asked."""
-    cards: tuple[str, ...]
-    """One per worker shown, empty where cards are hidden."""
+    question: str  # the question's text, as a worker is asked
+    cards: tuple[str, ...]  # one per worker shown, empty where cards are hidden
     known: tuple[str, ...]
     """The same cards, whether or not the form hides them: a warm start may know them."""
-    workers: tuple[str, ...]
-    """Names in the order of their numbers; the policy never sees them."""
-    prompt: str
-    """The whole request, turns joined."""
-
-
-class Asks(Protocol):
-    """An exam as rows need it."""
-
-    @property
-    def questions(self) -> Mapping[str, Question]:
-        """Questions by id."""
-        ...
+    workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
+    prompt: str  # the whole request, turns joined
 
 
 @dataclass(frozen=True, slots=True)
 class RowDraw:
     """How rows are drawn: exams, their weights, and which workers a row shows."""
 
-    exams: Mapping[str, Sequence[str]]
-    """Suite -> ids of its questions."""
+    exams: Mapping[str, Sequence[str]]  # suite -> ids of its questions
     weights: Mapping[str, float]
     """Suite -> its share of the draws; a suite that is absent weighs what it has questions."""
     workers: tuple[str, ...]
@@ -103,19 +93,17 @@ def draw_rows(draw: RowDraw, count: int) -> list[TrainingRow]:
     ids = {name: _shuffled(draw.exams[name], Random(rng.random())) for name in names}
     which = rng.choices(names, weights, k=count)
     rows = (TrainingRow(name, next(ids[name])) for name in which)
-    return [replace(row, workers=_workers_shown(draw, row, at)) for at, row in enumerate(rows)]
-
-
-def _workers_shown(draw: RowDraw, row: TrainingRow, at: int) -> tuple[str, ...]:
-    """Return the workers that a row shows, empty for the pool as it is."""
     if draw.shown.whole:
-        return ()
-    drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
-    return shown_workers(draw.workers, row.question, drawn)
+        return list(rows)
+    found: list[TrainingRow] = []
+    for at, row in enumerate(rows):
+        drawn = replace(draw.shown, seed=draw.seed * SEEDS + at)
+        workers = shown_workers(draw.workers, row.question, drawn)
+        found.append(replace(row, workers=workers))
+    return found
 
 
-SEEDS = 1 << 24
-"""Rows of one seed before another's subsets come again."""
+SEEDS = 1 << 24  # rows of one seed before another's subsets come again
 
 
 def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
@@ -129,10 +117,8 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
 class EarlierRound:
     """What a later round shows of the first one. Never written down."""
 
-    said: str
-    """The policy's whole text."""
-    reply: str
-    """The last reply of what that came to."""
+    said: str  # the policy's whole text
+    reply: str  # the last reply of what that came to
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +170,7 @@ class PromptBuilder:
 
 Floats = NDArray[np.float64]
 
-STEM = 6
-"""Letters of a word that count: so `divisors` and `divisor` are one, without a stemmer."""
+STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
 MOST_COMMON = 0.3
 """A stem in more than this share of the questions is form ("give your answer"), not content."""
 
@@ -202,10 +187,8 @@ class QuestionKinds:
     """How questions are told apart."""
 
     stems: dict[str, int]
-    weights: Floats
-    """(stems,): inverse document frequencies."""
-    centres: Floats
-    """(kinds, stems)."""
+    weights: Floats  # (stems,): inverse document frequencies
+    centres: Floats  # (kinds, stems)
 
     def of(self, text: str) -> int:
         """Return the kind of a question: the nearest centre."""
@@ -252,7 +235,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
-    """Return (stems,) of length 1: sublinear counts times weights; zeros where no stem is known."""
+    """Return (stems,) of length 1: sublinear counts times weights; zeros where none is known."""
     vector = np.zeros(len(index))
     for stem in _stems(text):
         if stem in index:
@@ -317,8 +300,7 @@ class PlanRecipe:
     """How plans are drawn: `[warm_start.options]` of a configuration."""
 
     prior: Prior = "cards"
-    kinds: int = 12
-    """Kinds of question that are told apart."""
+    kinds: int = 12  # kinds of question that are told apart
     trust: float = 0.6
     """Chance that a step's worker is drawn by the prior; else any worker is as likely."""
     names: bool = False
@@ -327,8 +309,7 @@ class PlanRecipe:
     one word are not told apart."""
     later: float = 0.5
     """Chance that a later round is drawn; none is where the training has no [recursion]."""
-    keep: float = 0.5
-    """Chance that a later round keeps the answer that there is."""
+    keep: float = 0.5  # chance that a later round keeps the answer that there is
 
     def __post_init__(self) -> None:
         if self.prior not in get_args(Prior):
@@ -383,7 +364,6 @@ class PlanCorpus:
         return "".join(turn.text for turn in turns), said
 
     def _either(self, shown: ShownRow, rng: Random) -> str:
-        """Return a random plan, or the model's own where it has one."""
         own = self.own.get(shown.row)
         return own if own and rng.random() < 0.5 else self.plan(shown, rng)
 
@@ -397,7 +377,6 @@ class PlanCorpus:
         return self._written(shown, numbers, subtasks, access)
 
     def _workers(self, shown: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
-        """Return the numbers of the workers, each at most once where there are enough."""
         numbers: list[int] = []
         for subtask in shape:
             weights = self._weights(shown, kind, subtask.lstrip("|"))
@@ -407,7 +386,6 @@ class PlanCorpus:
         return numbers
 
     def _weights(self, shown: ShownRow, kind: int, subtask: str) -> list[float]:
-        """Return one weight per worker shown: by the question's kind, and by what is to be done."""
         if self._prior == "kinds":
             wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
             return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
@@ -437,7 +415,7 @@ class PlanCorpus:
 
     def _reason(self, shown: ShownRow, numbers: list[int]) -> str:
         # Each number of the list is found by the token two before it, three before it here
-        # (lookup_heads.py): the first one by `Ask`, the others by the number before.
+        # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
         called = (f"{first_word(shown.known[number])}{number}" for number in numbers)
         return COMPACT_THOUGHT.format(", ".join(called))
 
@@ -459,6 +437,5 @@ def made_up_reply(question: str, rng: Random) -> str:
 
 
 def _shares(weights: Floats) -> Floats:
-    """Return weights that sum to 1, nearly even where all are 0."""
     held = weights + FLOOR
     return held / held.sum()

@@ -104,12 +104,9 @@ def _shape_from_json(said: dict[str, Any]) -> ModelShape | None:
 class DeviceBatch:
     """What is on one device at once."""
 
-    plans: int
-    """In an update."""
-    written: int
-    """In generation."""
-    prompt: int
-    """Tokens, an estimate."""
+    plans: int  # in an update
+    written: int  # in generation
+    prompt: int  # tokens, an estimate
     completion: int
 
 
@@ -198,8 +195,7 @@ def _activations(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, 
 
 HOUR_S = 3600.0
 
-WHOLE = 18
-"""Bytes that a trained weight takes on one GPU (memory.py)."""
+WHOLE = 18  # bytes that a trained weight takes on one GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,37 +203,26 @@ class SpeedAssumptions:
     """What the formula takes for granted; nothing of it was measured by us."""
 
     card: str = "H100"
-    flops: float = 989e12
-    """Operations a second in bf16, without sparsity: its data sheet."""
+    flops: float = 989e12  # operations a second in bf16, without sparsity: its data sheet
     memory: float = 80e9
     """Bytes of a card: a model that does not fit on one is told for two and more."""
-    updating: float = 0.30
-    """Share of that in updates."""
-    by_vllm: float = 0.10
-    """Share of that while plans are written."""
+    updating: float = 0.30  # share of that in updates
+    by_vllm: float = 0.10  # share of that while plans are written
     by_transformers: float = 0.01
-    call_s: float = 10.0
-    """Seconds of a worker's reply."""
-    steps: int = 3
-    """Of a plan (arXiv 2512.04388, section 4.3)."""
-    share: float = 0.5
-    """Of its token limit that a plan takes."""
+    call_s: float = 10.0  # seconds of a worker's reply
+    steps: int = 3  # of a plan (arXiv 2512.04388, section 4.3)
+    share: float = 0.5  # of its token limit that a plan takes
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingWork:
     """What a training computes and asks in all."""
 
-    written: float
-    """Tokens of plans."""
-    learnt: float
-    """Tokens of prompts and plans in updates."""
-    taught: int
-    """Plans of training that workers carry out; 0 where they take no time."""
-    checked: int
-    """Plans of validation that they carry out."""
-    per_token: int
-    """Operations a weight and token in updates."""
+    written: float  # tokens of plans
+    learnt: float  # tokens of prompts and plans in updates
+    taught: int  # plans of training that workers carry out; 0 where they take no time
+    checked: int  # plans of validation that they carry out
+    per_token: int  # operations a weight and token in updates
 
 
 def work_of(training: TrainingJob, batch: DeviceBatch, assumed: SpeedAssumptions) -> TrainingWork:
@@ -298,12 +283,10 @@ def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
 
 
 def _step_seconds(path: Path) -> list[float]:
-    """Return the seconds of each step of a log, without validations."""
     return [line["seconds"] for line in read_lines(path) if line.get("seconds")]
 
 
 def _measured(config: TrainingConfig, steps: int) -> str:
-    """Say what released runs took, of this configuration or of another model as large."""
     runs = [
         (config_of(json.loads((run / MANIFEST).read_text())), _step_seconds(run / METRICS))
         for run in sorted(RELEASED.glob("*/log/*"))
@@ -336,7 +319,6 @@ def _measured(config: TrainingConfig, steps: int) -> str:
 
 
 def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str:
-    """Say what the formula comes to, with all that it assumes."""
     config, assumed = training.config, SpeedAssumptions()
     work, vllm = work_of(training, batch, assumed), bool(config.grpo.get("use_vllm"))
     writing = assumed.by_vllm if vllm else assumed.by_transformers
@@ -362,37 +344,29 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str
 
 # --- calls and dollars --------------------------------------------------------------------------
 
-BYTES_PER_TOKEN = 4
-"""Of English text, roughly; a tokenizer trained on the spot has more."""
+BYTES_PER_TOKEN = 4  # of English text, roughly; a tokenizer trained on the spot has more
 
-SHORT = 100
-"""Tokens of a short reply."""
+SHORT = 100  # tokens of a short reply
 
-USUAL_STEPS = 3
-"""Steps of a plan on average (arXiv 2512.04388, section 4.3)."""
+USUAL_STEPS = 3  # steps of a plan on average (arXiv 2512.04388, section 4.3)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCalls:
     """Worker calls of a training."""
 
-    plans: int
-    """In training and validation."""
-    least: int
-    """One call a plan."""
+    plans: int  # in training and validation
+    least: int  # one call a plan
     most: int
-    others: int = 0
-    """Plans that dynamic sampling may add at most."""
+    others: int = 0  # plans that dynamic sampling may add at most
 
 
 @dataclass(frozen=True, slots=True)
 class DollarRange:
     """Would-be dollars; None is unknown."""
 
-    least: Decimal | None
-    """One step a plan, the cheapest worker, short replies."""
-    usual: Decimal | None
-    """Three steps a plan, all workers alike, replies of half their limit."""
+    least: Decimal | None  # one step a plan, the cheapest worker, short replies
+    usual: Decimal | None  # three steps a plan, all workers alike, replies of half their limit
     most: Decimal | None
     """All steps a plan, the dearest worker, replies as long as allowed, all of them read again."""
 
@@ -478,7 +452,6 @@ def estimate_text(training: TrainingJob) -> str:
 
 
 def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
-    """Yield what workers are asked and cost; recorded verdicts ask nobody."""
     if training.study:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
         return
@@ -529,7 +502,6 @@ def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
 
 
 def _memory(training: TrainingJob) -> Iterator[str]:
-    """Yield memory as configured, and for other ways where the device is a GPU."""
     config, shape = training.config, shape_of(training.config)
     if shape is None:
         yield f"memory: unknown, for the shape of {config.model.path!r} is not known here"
@@ -568,7 +540,6 @@ SPREADS = (
 
 
 def _fitting(training: TrainingJob, devices: int) -> DeviceBatch | None:
-    """Return a batch on so many devices, None where it does not divide."""
     try:
         return batch_of(training, devices)
     except UserError:

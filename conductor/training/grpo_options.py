@@ -19,15 +19,11 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from conductor.cached_pool import PoolLimits
 from conductor.training.config import TrainingConfig, unknown_key
-from conductor.training.data import PromptBuilder, TrainingRow
+from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
 from harness.errors import PodiumError, UserError
 from harness.rewards.trainers import Prompt
 
 ResultT = TypeVar("ResultT")
-
-NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets")
-
-INSTALL = "pip install '.[train]'"
 
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
 
@@ -45,8 +41,7 @@ NUMBERS = (
 )  # fmt: skip
 """Fields that are numbers, known where TRL is not installed; `refuse_unknown_fields` knows all."""
 
-CHECKPOINTS = "checkpoints"
-"""TRL's folder in a training's own."""
+CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
 
 WAITING_S = 7200
 """How long processes wait for the first one, which alone has validations and first plans carried
@@ -68,7 +63,7 @@ def process_rank() -> int:
 
 
 def is_main() -> bool:
-    """Whether this process writes: the first one does."""
+    """Say whether this process writes: the first one does."""
     return process_rank() == 0
 
 
@@ -135,26 +130,19 @@ def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) ->
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
     """Raise UserError where a package, a version or a GPU is missing."""
-    missing = [name for name in NEEDED if util.find_spec(name) is None]
-    if config.lora is not None and util.find_spec("peft") is None:
-        missing.append("peft")
-    if config.run.tensorboard and util.find_spec("tensorboard") is None:
-        missing.append("tensorboard")
-    if missing:
-        raise UserError(f"Training needs {missing[0]}: {INSTALL}.")
+    needed = ["torch", "transformers", "trl", "accelerate", "datasets"]
+    needed += ["peft"] * (config.lora is not None) + ["tensorboard"] * config.run.tensorboard
+    for name in needed:
+        if util.find_spec(name) is None:
+            raise UserError(f"Training needs {name}: pip install '.[train]'.")
     _refuse_version("trl", TRL_FROM, TRL_BELOW)
     if config.grpo.get("use_vllm"):
         if util.find_spec("vllm") is None:
             raise UserError("use_vllm needs vLLM: pip install '.[vllm]'.")
         _refuse_version("vllm", VLLM_FROM, VLLM_BELOW)
-    if config.run.device == "gpu":
-        _refuse_no_gpu(config)
-
-
-def _refuse_no_gpu(config: TrainingConfig) -> None:
     import torch
 
-    if not torch.cuda.is_available():
+    if config.run.device == "gpu" and not torch.cuda.is_available():
         raise UserError(
             f"Config {config.name!r} trains on a GPU and torch sees none: take practice-cpu, or "
             "set run.device=cpu if the model is small enough."
@@ -184,7 +172,6 @@ def _on(name: str) -> bool:
 
 
 def _stage(said: Any) -> str:
-    """Return the stage that a DeepSpeed configuration names, empty where it names none."""
     try:
         found = said if isinstance(said, dict) else json.loads(Path(str(said)).read_text())
     except (OSError, ValueError):
@@ -394,16 +381,19 @@ class PlanWriter(Protocol):
 
 @dataclass(slots=True)
 class Resampling:
-    """The rounds of a training; `said` is what the latest batch came to, for the log."""
+    """Questions whose plans all got one reward make room for others, in rounds.
+
+    From DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards has no advantage and teaches
+    nothing. Others come from the rows after the training's own, by step and round, so that a
+    resumed run meets the same ones. `said` is what the latest batch came to, for the log.
+    """
 
     rows: Sequence[TrainingRow]
     """All that may stand in, in order: `rounds` times a batch for every generation."""
     asking: PromptBuilder
-    sizes: Mapping[str, int]
-    """As `settings.batches` returns them."""
+    sizes: Mapping[str, int]  # as `batch_sizes` returns them
     rounds: int
-    pad: int
-    """The token that fills up prompts and completions."""
+    pad: int  # the token that fills up prompts and completions
     said: dict[str, float] = field(default_factory=dict[str, float])
     _step: int = -1
     _nth: int = 0
@@ -415,14 +405,13 @@ class Resampling:
         wanted, more, started = len(good) + len(dull), 0, monotonic()
         asked = {_key(one) for one in inputs}
         for at in range(self.rounds):
-            others = [
-                row for row in self._spare(generation, at) if _key(row.as_columns()) not in asked
-            ]
+            others = [row for row in self._spare(generation, at) if _key(row) not in asked]
             others = others[: wanted - len(good)]
             if not others:
                 continue
-            asked |= {_key(row.as_columns()) for row in others}
-            found, _ = self._written(writes, self._inputs(others))
+            asked |= {_key(row) for row in others}
+            each = [row for row in others for _ in range(self.sizes["group"])]
+            found, _ = self._written(writes, each)
             good, more = good + found, more + len(others)
         self.said = {
             "informative": len(good) / wanted,
@@ -439,9 +428,10 @@ class Resampling:
         made, constant = writes.scored(inputs), set(writes.constant)
         groups = split_groups(made, size)
         prompts = [_prompt(one) for one in inputs[::size]]
-        pairs = list(zip(groups, prompts, strict=True))
-        good = [group for group, prompt in pairs if prompt not in constant]
-        return good, [group for group, prompt in pairs if prompt in constant]
+        good, dull = list[Group](), list[Group]()
+        for group, prompt in zip(groups, prompts, strict=True):
+            (dull if prompt in constant else good).append(group)
+        return good, dull
 
     def _generation(self, step: int) -> int:
         """Return which batch of plans this is, from 0; a resumed run goes on counting."""
@@ -449,15 +439,12 @@ class Resampling:
         self._step = step
         return step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
 
-    def _spare(self, generation: int, at: int) -> Sequence[TrainingRow]:
+    def _spare(self, generation: int, at: int) -> list[dict[str, Any]]:
+        """Return the rows that may stand in, as the data set would have them."""
         size = self.sizes["questions"]
         begins = (generation * self.rounds + at) * size
-        return self.rows[begins : begins + size]
-
-    def _inputs(self, rows: Sequence[TrainingRow]) -> list[Any]:
-        """Return rows as the data set would have them, each once per plan."""
-        rendered = [{**row.as_columns(), "prompt": self.asking.messages(row)} for row in rows]
-        return [one for one in rendered for _ in range(self.sizes["group"])]
+        rows = self.rows[begins : begins + size]
+        return [{**row.as_columns(), "prompt": self.asking.messages(row)} for row in rows]
 
 
 def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
@@ -465,8 +452,7 @@ def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _prompt(columns: Mapping[str, Any]) -> Prompt:
-    names = ("suite", "question", "epoch", "workers", "first")
-    suite, question, epoch, workers, first = (columns[name] for name in names)
+    suite, question, epoch, workers, first = (columns[name] for name in COLUMNS)
     return Prompt(suite, question, epoch, tuple(workers), first)
 
 

@@ -1,6 +1,6 @@
 """A training with everything that its configuration names, found and checked: no torch here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -11,8 +11,8 @@ from conductor.plan_format import read_later_plan, read_plan
 from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import (
     DISCOUNT,
-    ConductedPool,
     PlanAnswerer,
+    PlanSettings,
     RewardConfig,
     reward_values,
     training_reward,
@@ -80,8 +80,7 @@ class TrainRequest:
     out: Path
     resume: bool = False
     max_usd: Decimal | None = None
-    dry: bool = False
-    """Only an estimate is wanted: no worker will be asked, so none needs a key."""
+    dry: bool = False  # only an estimate is wanted: no worker will be asked, so none needs a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,7 @@ class JobParts:
 
     catalogue: Catalogue
     bare: BareText
-    study: Callable[[VerdictsPart], VerdictDataset] | None = None
-    """How recorded verdicts are read."""
+    study: Callable[[VerdictsPart], VerdictDataset] | None = None  # how recorded verdicts are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +101,11 @@ class TrainingJob:
     parts: JobParts
     spec: PoolSpec
     book: Book
-    exams: Mapping[str, SuiteSplit]
-    """What teaches, by suite."""
+    exams: Mapping[str, SuiteSplit]  # what teaches, by suite
     held_out: Mapping[str, SuiteSplit]
     """What says which checkpoint is best: validation splits, or the last train questions."""
-    left_out: int
-    """Questions that would teach and are asked in an exam, too."""
-    study: VerdictDataset | None = None
-    """Where recorded verdicts stand in for workers."""
+    left_out: int  # questions that would teach and are asked in an exam, too
+    study: VerdictDataset | None = None  # where recorded verdicts stand in for workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """What later rounds go on from (rounds.py)."""
 
@@ -169,16 +164,25 @@ def find_job(config: TrainingConfig, request: TrainRequest, parts: JobParts) -> 
     book = read_book(spec.prices)
     if not request.dry:
         refuse_unready(spec, book, ())
-    _refuse_pool(config, spec)
+    if spec.replayed and not prompts_recorded(spec):
+        raise UserError(
+            f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
+            "the canonical single-worker request only."
+        )
+    shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
     refuse_unknown(parts.catalogue.boxes, config.suites.box)
-    named = {name: _exam(name, config, parts) for name in dict.fromkeys(config.suites.names)}
+    bare, names = parts.bare, dict.fromkeys(config.suites.names)
+    named = {name: _exam(name, config, parts) for name in names}
     examined = [load_split(exam.suite) for exam in named.values() if "eval" in exam.suite.splits]
-    exams = _apart(named, examined, parts.bare)
-    held_out = {
-        name: without_overlap(_held_out(exam, config), examined, parts.bare)
-        for name, exam in exams.items()
-    }
-    exams = {name: _without(exam, held_out[name], parts.bare) for name, exam in exams.items()}
+    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
+    if not all(exam.questions for exam in exams.values()):  # these suites' exams ask all of it
+        refuse_overlap(named.values(), examined, bare)
+    held_out: dict[str, SuiteSplit] = {}
+    for name, exam in exams.items():
+        held_out[name] = without_overlap(_held_out(exam, config), examined, bare)
+        shared = {one.question for one in overlaps([exam], [held_out[name]], bare)}
+        taught = {id: q for id, q in exam.questions.items() if id not in shared}
+        exams[name] = SuiteSplit(exam.suite, taught)
     left = sum(len(named[n].questions) - len(exam.questions) for n, exam in exams.items())
     return _unlogged(TrainingJob(config, request, parts, spec, book, exams, held_out, left))
 
@@ -206,17 +210,7 @@ def _unlogged(training: TrainingJob) -> TrainingJob:
     return training
 
 
-def _refuse_pool(config: TrainingConfig, spec: PoolSpec) -> None:
-    if spec.replayed and not prompts_recorded(spec):
-        raise UserError(
-            f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
-            "the canonical single-worker request only."
-        )
-    shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
-
-
 def _exam(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
-    """Return what may teach of a suite; UserError where it is an exam only."""
     suites = parts.catalogue.suites
     if name not in suites:
         raise UserError(f"There is no suite {name!r}; known suites: {', '.join(sorted(suites))}.")
@@ -230,29 +224,13 @@ def _exam(name: str, config: TrainingConfig, parts: JobParts) -> SuiteSplit:
     return exam
 
 
-def _apart(
-    named: Mapping[str, SuiteSplit], examined: Sequence[SuiteSplit], bare: BareText
-) -> dict[str, SuiteSplit]:
-    """Return what teaches without what these suites' own exams ask; UserError if that is all."""
-    exams = {name: without_overlap(exam, examined, bare) for name, exam in named.items()}
-    if not all(exam.questions for exam in exams.values()):
-        refuse_overlap(named.values(), examined, bare)
-    return exams
-
-
 def _held_out(exam: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
-    """Return a suite's held-out questions: its validation split, else its last train questions."""
     most = config.validation.questions
     if "validation" in exam.suite.splits:
         return load_split(exam.suite, "validation", most)
     ids = list(exam.questions)
     kept = ids[-min(most, len(ids) // 2) :] if len(ids) > 1 else []
     return SuiteSplit(exam.suite, {id: exam.questions[id] for id in kept})
-
-
-def _without(exam: SuiteSplit, held_out: SuiteSplit, bare: BareText) -> SuiteSplit:
-    shared = {one.question for one in overlaps([exam], [held_out], bare)}
-    return SuiteSplit(exam.suite, {id: q for id, q in exam.questions.items() if id not in shared})
 
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
@@ -346,13 +324,12 @@ class TrainingRewards:
     spent: Callable[[], Decimal] = Decimal
     """Dollars that are gone in all processes, earlier sittings included. All processes call it
     together; it divides what is left of the limit among them anew."""
-    answerer: PlanAnswerer | None = None
-    """Who carries plans out; None for a study."""
+    answerer: PlanAnswerer | None = None  # who carries plans out; None for a study
 
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
     """Return the rewards; every call of a worker is written below `folder`, where there is one."""
-    config, again = training.config, training.config.reward.deduplicate
+    again = training.config.reward.deduplicate
     if training.study:
         taught, validated = _verdict_rewards(training, training.study)
         return TrainingRewards(RewardRecorder(taught, again), RewardRecorder(validated))
@@ -361,9 +338,10 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
         name: SuiteSplit(exam.suite, {**exam.questions, **held_out[name].questions})
         for name, exam in training.exams.items()
     }
-    conducted = ConductedPool(training.spec, training.book, config.form)
-    ledger = folder / "ledger" if folder else None
-    made = training_reward(reward_config(training), conducted, exams, ledger, box)
+    paid = reward_config(training)
+    if folder:
+        paid = replace(paid, plans=replace(paid.plans, log_dir=folder / "ledger"))
+    made = training_reward(paid, training.spec, training.book, exams, box)
     answerer = made.answerer
     return TrainingRewards(
         RewardRecorder(made.reward, again),
@@ -406,23 +384,26 @@ def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
 
 def reward_config(training: TrainingJob) -> RewardConfig:
     """Return the [reward] section as the reward of one process takes it."""
-    wanted, processes = training.config.reward, world_size()
+    config, wanted, processes = training.config, training.config.reward, world_size()
     return RewardConfig(
+        plans=PlanSettings(
+            form=config.form,
+            max_usd=max_usd(training),
+            seed=config.run.seed,
+            rates=worker_limits(config, processes),
+            rank=process_rank(),
+            processes=processes,
+        ),
         name=wanted.name,
         cost_weight=wanted.cost_weight,
         cost_scale=wanted.cost_scale,
         cost_by=wanted.cost_by,
-        concurrency=plans_at_once(training.config, processes),
-        rates=worker_limits(training.config, processes),
+        recursive=config.recursion is not None,
+        discount=config.recursion.discount if config.recursion else DISCOUNT,
+        concurrency=plans_at_once(config, processes),
         timeout_s=wanted.timeout_s,
         max_masked=wanted.max_masked,
-        max_usd=max_usd(training),
-        recursive=training.config.recursion is not None,
-        discount=training.config.recursion.discount if training.config.recursion else DISCOUNT,
         deduplicate=wanted.deduplicate,
-        seed=training.config.run.seed,
-        rank=process_rank(),
-        processes=processes,
     )
 
 

@@ -53,8 +53,9 @@ class RewardRecorder:
         for key in keys:
             outcome = known[key]
             outcomes.append(outcome)
+            free = None if outcome.usd is None else Decimal(0)  # unknown stays unknown
             known[key] = replace(
-                outcome, shared=True, calls=0, usd=_free(outcome), latency_s=0.0, grading_s=0.0
+                outcome, shared=True, calls=0, usd=free, latency_s=0.0, grading_s=0.0
             )
         return outcomes
 
@@ -62,11 +63,6 @@ class RewardRecorder:
         """Return what passed since the last time, and forget it."""
         taken, self.seen = self.seen, StepResults()
         return taken
-
-
-def _free(outcome: RewardOutcome) -> Decimal | None:
-    """Return the dollars of an outcome that was paid for already; unknown stays unknown."""
-    return None if outcome.usd is None else Decimal(0)
 
 
 def spent_out(seen: StepResults) -> bool:
@@ -140,13 +136,11 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def _dollars(outcomes: Sequence[RewardOutcome]) -> float | None:
-    """Return the sum, None as soon as one is unknown."""
     known = [outcome.usd for outcome in outcomes if outcome.usd is not None]
     return float(sum(known)) if len(known) == len(outcomes) else None
 
 
-Validation = Mapping[str, Any]
-"""What a validation came to, as a line of metrics.jsonl has it."""
+Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
 
 
 @dataclass
@@ -155,23 +149,18 @@ class TrainingState:
 
     best: float | None = None
     best_step: int = 0
-    since: int = 0
-    """Validations without a better one, of those graded whole."""
-    validation: Validation | None = None
-    """The latest step's; None where none was made."""
-    spent: Decimal = Decimal(0)
-    """Dollars when the running step began."""
+    since: int = 0  # validations without a better one, of those graded whole
+    validation: Validation | None = None  # the latest step's; None where none was made
+    spent: Decimal = Decimal(0)  # dollars when the running step began
     dearest: Decimal = Decimal(0)
     """Dollars of the dearest step of this sitting, without its validation."""
     validating: Decimal = Decimal(0)
     """Dollars of the dearest validation so far, replies that were paid before at their price."""
-    ended: str = ""
-    """Why training ended before its last step; empty while it has not."""
+    ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False
-    generating: float = 0.0
-    """Seconds of generation in the running step."""
+    generating: float = 0.0  # seconds of generation in the running step
     resampled: dict[str, float] = field(default_factory=dict[str, float])
-    """What dynamic sampling came to in the running step (resampling.py)."""
+    """What dynamic sampling came to in the running step (`Resampling`)."""
     line: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -83,8 +83,7 @@ LISTS = (2, 3)
 which is where the next number stands."""
 THETA = 1e6
 """Base of the rotary angles: fast pairs of dimensions tell places, slow ones compare words."""
-FAST = 6
-"""Pairs of dimensions that tell places."""
+FAST = 6  # pairs of dimensions that tell places
 SHARP, COPIED = 8.0, 0.2
 """How strictly a head keeps to its place; how large a copy is beside the word it lies next to."""
 ALIKE = {"word": 4.5, "copy": 1.8}
@@ -95,7 +94,7 @@ def look_up(model: Any) -> None:
     """Set the first two layers of a Qwen2 model of random weights, in place.
 
     Words keep the first half of the dimensions; each head's copies have a share of the second half.
-    UserError where the model has fewer than two layers, or another number of heads than `BACK`.
+    UserError for sizes that have no room for it.
     """
     import torch
 

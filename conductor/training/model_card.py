@@ -59,16 +59,14 @@ GRAMMAR = frozenset(
 )
 """Every subtask that a warm start can have written."""
 _WORD = re.compile(r"[^\W_]+")
-VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))
-"""Its words."""
+VOCABULARY = frozenset(word for one in GRAMMAR for word in _WORD.findall(one.lower()))  # its words
 
 
 @dataclass(frozen=True, slots=True)
 class SaidPlan:
     """One plan that could be read."""
 
-    subtasks: tuple[str, ...]
-    """Those with words."""
+    subtasks: tuple[str, ...]  # those with words
     right: float | None
     leaked: bool | None
     """Whether a subtask holds the answer; None where that cannot be told, as for programs."""
@@ -81,21 +79,15 @@ class Wording:
     plans: int
     subtasks: int
     distinct: int
-    new: int
-    """Of the distinct ones, those that the warm start's grammar cannot have written."""
-    share_new: float | None
-    """Of all subtasks, those that are new; None where there are none."""
+    new: int  # of the distinct ones, those that the warm start's grammar cannot have written
+    share_new: float | None  # of all subtasks, those that are new; None where there are none
     foreign: int
     """Of the new ones, those with a word that the grammar does not have; the rest rearrange its
     words."""
-    commonest: tuple[str, ...]
-    """The new ones that are said most often, three at most."""
-    leaked: float | None
-    """Share of the plans that hold the answer, of those where it can be told."""
-    right: float | None
-    """Mean grade of the plans that were graded."""
-    right_unleaked: float | None
-    """The same without the plans that hold the answer."""
+    commonest: tuple[str, ...]  # the new ones that are said most often, three at most
+    leaked: float | None  # share of the plans that hold the answer, of those where it can be told
+    right: float | None  # mean grade of the plans that were graded
+    right_unleaked: float | None  # the same without the plans that hold the answer
 
 
 def wording(said: Sequence[SaidPlan]) -> Wording:
@@ -369,8 +361,7 @@ class SeedRun:
 
     folder: Path
     seed: int
-    correct: float
-    """Best validation."""
+    correct: float  # best validation
     step: int
 
 

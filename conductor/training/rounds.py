@@ -32,22 +32,18 @@ KEPT = "first_rounds.json"
 class KeptRound:
     """One first round."""
 
-    said: str
-    """The policy's whole text."""
+    said: str  # the policy's whole text
     first: FirstRound
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRounds:
-    """What first plans came to, by what first_rounds.py calls their rows."""
+    """What first plans came to, by `first_id` of their rows."""
 
     kept: Mapping[str, KeptRound] = field(default_factory=dict[str, KeptRound])
-    unread: tuple[str, ...] = ()
-    """Rows for which the model wrote no plan."""
-    failed: tuple[str, ...] = ()
-    """Rows whose plan a worker failed."""
-    why: str = ""
-    """What the first failure was."""
+    unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
+    failed: tuple[str, ...] = ()  # rows whose plan a worker failed
+    why: str = ""  # what the first failure was
 
     @property
     def asked(self) -> int:
@@ -103,8 +99,7 @@ def read_rounds(folder: Path) -> str | None:
     return None
 
 
-Write = Callable[[Sequence[TrainingRow]], Sequence[str]]
-"""Rows -> the model's greedy completions."""
+Write = Callable[[Sequence[TrainingRow]], Sequence[str]]  # rows -> the model's greedy completions
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +151,6 @@ def first_id(row: TrainingRow) -> str:
 
 
 def _later(row: TrainingRow, found: FirstRounds) -> TrainingRow:
-    """Return the later round of a row; the row itself where it has no first one."""
     id = first_id(row)
     return replace(row, first=id) if id in found.kept else row
 

@@ -156,7 +156,6 @@ def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _podium_of(manifest: Mapping[str, Any]) -> str:
-    """Name the podium that wrote a manifest, as far as that says."""
     version = manifest.get("versions", {}).get("podium")
     commit = manifest.get("code_revision")
     found = f"podium {version}" if version else "the podium that it began with"
@@ -179,7 +178,6 @@ def refuse_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def _another(name: str, before: Mapping[str, Any]) -> str:
-    """Say of what a digest is that has changed, and what to do."""
     kind, _, rest = name.partition(".")
     if kind == "data":
         suite, _, which = rest.rpartition(".")

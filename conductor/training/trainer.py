@@ -326,8 +326,7 @@ class StepCallback(Callback):
         self.owed: dict[str, Any] | None = None
         """The line of a step whose validation the money did not last for; training begins with it.
         """
-        self.bar: Any = None
-        """On a terminal only; lines are said above it."""
+        self.bar: Any = None  # on a terminal only; lines are said above it
         self._started = monotonic()
         self._random: Any = None
         self._first: Any = None
@@ -463,7 +462,6 @@ class StepCallback(Callback):
         part.rename(final)
 
     def _end(self, step: int, control: Any) -> None:
-        """Decide whether training ends here, with a checkpoint."""
         config, state = self.training.config, self.state
         patience = config.validation.patience
         why = state.ended
